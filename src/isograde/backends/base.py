@@ -1,0 +1,73 @@
+"""What every wire to a model offers."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from isograde.prompt import Prompt
+from isograde.records import GradeFailure, Usage
+
+__all__ = ["Backend", "Reply"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reply:
+    """An answer, before it is read.
+
+    Attributes
+    ----------
+    body : object
+        The decoded JSON of a chat completion, as :func:`isograde.logprobs.read_response` takes it.
+    usage : Usage or None
+        Tokens, where the server counted them.
+    latency_s : float
+        Seconds from sending to having read.
+    """
+
+    body: Any
+    usage: Usage | None
+    latency_s: float
+
+
+class Backend(Protocol):
+    """One model, asked one token at a time.
+
+    Attributes
+    ----------
+    model : str
+        Name as it stands on grades.
+    adapter : str or None
+        Fingerprint of a low-rank adapter beside the weights.
+    server : str or None
+        Address without credentials; None in process.
+    concurrency : int
+        Requests that are under way at once unless the user says otherwise.
+    prompt_fingerprint : str
+        Of the shape in which prompts are sent.
+    """
+
+    model: str
+    adapter: str | None
+    server: str | None
+    concurrency: int
+
+    @property
+    def prompt_fingerprint(self) -> str:
+        """Fingerprint of the prompt's version and shape."""
+
+    async def ask(self, prompt: Prompt, labels: tuple[str, ...]) -> Reply | GradeFailure:
+        """Ask for one answer token and its logprobs.
+
+        Raises
+        ------
+        ServerError
+            If the whole run cannot go on: nothing answers, the key is refused, no such model. What befalls one item is
+            returned as a failure without the item.
+        """
+
+    def request(self, prompt: Prompt, labels: tuple[str, ...]) -> dict[str, Any]:
+        """Show the exact request that :meth:`ask` would send."""
+
+    async def aclose(self) -> None:
+        """Release connections, threads and memory."""
