@@ -1,0 +1,98 @@
+"""Options that several commands share, and how their text is read."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+import click
+
+from isograde.errors import UserError
+
+__all__ = ["api_key", "column_map", "data_options", "model_options", "scale"]
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+def model_options(command: F) -> F:
+    """Add the options that choose a judge."""
+    for option in reversed(
+        [
+            click.option("--model", help="Model at a server, or a path to a .gguf file. Without it: the embedded model."),
+            click.option("--base-url", help="Address of an OpenAI-compatible server, up to /v1."),
+            click.option("--api-key-env", metavar="NAME", help="Environment variable that holds the server's key."),
+            click.option("--rubric", "rubrics", multiple=True, default=["answer_correctness"], show_default=True,
+                         help="Shipped name or path of a rubric; may be given several times."),
+            click.option("--concurrency", type=click.IntRange(min=1), help="Requests at once."),
+            click.option("--min-mass", type=click.FloatRange(0, 1), default=0.5, show_default=True,
+                         help="Probability on level tokens below which a row fails."),
+            click.option("--max-tokens", type=click.IntRange(min=1), help="Tokens that a server may generate."),
+            click.option("--prefill", is_flag=True, default=None, help="Open the assistant's turn with «Level: » at the server."),
+            click.option("--timeout", type=click.FloatRange(min=0, min_open=True), help="Seconds for one request to a server."),
+        ]
+    ):  # fmt: skip
+        command = option(command)
+    return command
+
+
+def data_options(command: F) -> F:
+    """Add the options that say how rows are read."""
+    for option in reversed(
+        [
+            click.option("--column", "columns", multiple=True, metavar="FIELD=COLUMN",
+                         help="Which column (or dotted path) feeds a field, e.g. output=answer.text."),
+            click.option("--gold", "gold", multiple=True, metavar="COLUMN", help="Column of gold labels; one a rater."),
+            click.option("--gold-scale", metavar="LO:HI", help="Scale of the gold labels, e.g. 0:1."),
+            click.option("--limit", type=click.IntRange(min=1), help="Grade only the first rows."),
+        ]
+    ):  # fmt: skip
+        command = option(command)
+    return command
+
+
+def column_map(columns: tuple[str, ...]) -> dict[str, str]:
+    """Read FIELD=COLUMN pairs.
+
+    Raises
+    ------
+    UserError
+        If one is no pair.
+    """
+    pairs = [each.partition("=") for each in columns]
+    for field, equals, column in pairs:
+        if not (field and equals and column):
+            raise UserError(f"--column {field + equals + column!r}: write FIELD=COLUMN, for instance --column output=answer")
+    return {field: column for field, _, column in pairs}
+
+
+def scale(text: str | None) -> tuple[float, float] | None:
+    """Read LO:HI.
+
+    Raises
+    ------
+    UserError
+        If it is no pair of numbers.
+    """
+    if text is None:
+        return None
+    low, _, high = text.partition(":")
+    try:
+        return float(low), float(high)
+    except ValueError:
+        raise UserError(f"--gold-scale {text!r}: write LO:HI, for instance --gold-scale 0:1") from None
+
+
+def api_key(name: str | None) -> str | None:
+    """Take a key from the environment, so that it is never part of a command line.
+
+    Raises
+    ------
+    UserError
+        If the variable is not set.
+    """
+    if name is None:
+        return None
+    if not os.environ.get(name):
+        raise UserError(f"--api-key-env {name}: this environment variable is not set")
+    return os.environ[name]

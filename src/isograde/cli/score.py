@@ -1,0 +1,126 @@
+"""``isograde score``: grade a file."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+import click
+
+from isograde.cli.options import api_key, column_map, data_options, model_options, scale
+from isograde.datasets import read_rows
+from isograde.errors import UserError
+from isograde.judge import Judge
+from isograde.runs.results import ResultWriter
+from isograde.runs.score import plan
+from isograde.runs.score import score as score_rows
+from isograde.runs.show import console, summary_view
+from isograde.runs.summary import Summary
+from isograde.runs.watch import watched
+
+__all__ = ["judges_of", "score"]
+
+
+_EXAMPLES = """
+\b
+The embedded model, no key, no server:
+  isograde score answers.jsonl -o grades.jsonl
+OpenAI's, with OPENAI_API_KEY set:
+  isograde score answers.jsonl -o grades.jsonl --model gpt-4.1-mini
+A server of your own (vLLM, llama.cpp, SGLang, Ollama, LiteLLM …):
+  isograde score answers.jsonl -o grades.jsonl --base-url http://localhost:8000/v1 --model NAME
+"""
+
+
+@click.command(epilog=_EXAMPLES)
+@click.argument("file", type=click.Path())
+@click.option("-o", "--output", help="File for the grades, .jsonl or .csv. Without it: JSONL on standard output.")
+@model_options
+@data_options
+@click.option("--fail-under", type=click.FloatRange(0, 1), help="Exit with 1 if a rubric's mean score is below this.")
+@click.option("--max-failures", default="5%", show_default=True, metavar="N|P%", help="Exit with 3 if more rows fail than this.")
+@click.option("--dry-run", is_flag=True, help="Show the first request and how many calls it takes; send nothing.")
+@click.option("--force", is_flag=True, help="Write over an output file that is there.")
+def score(*, file: str, output: str | None, fail_under: float | None, max_failures: str, **options: Any) -> None:
+    """Grade the rows of FILE (.jsonl, .csv, .parquet): question, answer and, where the rubric needs it, reference."""
+    allowed = _allowed_failures(max_failures)
+    judges = judges_of(**options)
+    rows = read_rows(
+        Path(file),
+        columns=column_map(options["columns"]),
+        gold=list(options["gold"]) or None,
+        gold_scale=scale(options["gold_scale"]),
+        labels=judges[0].rubric.labels,
+    )
+    limit = options["limit"]
+    if options["dry_run"]:
+        click.echo(json.dumps(plan(rows, judges, limit=limit), ensure_ascii=False, indent=2))
+        return
+    labels = {judge.rubric.name: judge.rubric.labels for judge in judges}
+    target = sys.stdout if output is None or output == "-" else Path(output)
+    with ResultWriter(target, labels, force=options["force"]) as writer:
+        n = rows.n if limit is None or rows.n is None else min(limit, rows.n)
+        with watched(None if n is None else n * len(judges)) as on_grade:
+            summaries = score_rows(rows, judges, writer=writer, limit=limit, on_grade=on_grade)
+    screen = console(stderr=True)
+    for summary in summaries:
+        screen.print(summary_view(summary))
+    if isinstance(target, Path):
+        click.echo(f"grades are in {target}", err=True)
+    sys.exit(exit_code(summaries, fail_under, allowed))
+
+
+def judges_of(
+    *,
+    model: str | None,
+    base_url: str | None,
+    api_key_env: str | None,
+    rubrics: tuple[str, ...],
+    concurrency: int | None,
+    min_mass: float,
+    max_tokens: int | None,
+    prefill: bool | None,
+    timeout: float | None,
+    **_: Any,
+) -> list[Judge]:
+    """Make a judge a rubric, all on one backend."""
+    given: dict[str, Any] = {"max_tokens": max_tokens, "prefill": prefill, "timeout": timeout}
+    first = Judge(
+        model,
+        rubric=rubrics[0],
+        base_url=base_url,
+        api_key=api_key(api_key_env),
+        concurrency=concurrency,
+        min_mass=min_mass,
+        **{name: value for name, value in given.items() if value is not None},
+    )
+    return [first, *(first.with_rubric(rubric) for rubric in rubrics[1:])]
+
+
+def exit_code(summaries: list[Summary], fail_under: float | None, allowed: tuple[int | None, float]) -> int:
+    """Choose the exit code, and say why where it is not 0."""
+    count, share = allowed
+    for summary in summaries:
+        if summary.n_failed > (share * summary.n if count is None else count):
+            click.echo(f"isograde: {summary.n_failed} of {summary.n} rows failed, more than --max-failures allows", err=True)
+            return 3
+    for summary in summaries:
+        if fail_under is not None and (summary.mean_score is None or summary.mean_score < fail_under):
+            mean = "none" if summary.mean_score is None else f"{summary.mean_score:.4f}"
+            click.echo(f"isograde: mean score of {summary.rubric} is {mean}, under --fail-under {fail_under:g}", err=True)
+            return 1
+    return 0
+
+
+def _allowed_failures(text: str) -> tuple[int | None, float]:
+    """Read «5%» as a share and «5» as a count."""
+    try:
+        share = float(text.removesuffix("%")) / 100
+        count = None if text.endswith("%") else int(text)
+    except ValueError:
+        raise UserError(f"--max-failures {text!r}: write a count (10) or a share (5%)") from None
+    if share < 0:
+        raise UserError(f"--max-failures {text!r}: cannot be negative")
+    return count, share

@@ -1,0 +1,229 @@
+"""Graded rows as lines of a file: JSONL (read back by other commands) and CSV (for people)."""
+
+from __future__ import annotations
+
+import csv
+import json
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from types import TracebackType
+from typing import IO, Any, Literal, Self
+
+from pydantic import BaseModel, ConfigDict
+
+from isograde.datasets import Row
+from isograde.errors import UserError
+from isograde.records import FailureStatus, Grade, GradeFailure, Method
+
+__all__ = ["FailureLine", "GradeLine", "ResultWriter", "line_of"]
+
+
+class _Line(BaseModel):
+    """What every line says of its row."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    id: str
+    index: int
+    group: str | None
+    rubric: str
+
+
+class GradeLine(_Line):
+    """A graded row; the words are those of :class:`isograde.records.Grade` and :class:`~isograde.records.LevelDistribution`."""
+
+    status: Literal["graded"] = "graded"
+    score: float | None
+    label: str
+    level: int
+    passed: bool | None
+    confidence: float
+    probabilities: dict[str, float]
+    expected_level: float
+    expected_level_bounds: tuple[float, float]
+    observed_mass: float
+    missing_levels: tuple[str, ...]
+    prefix_probability: float | None
+    reference_index: int | None
+    gold: float | None
+    raters: tuple[float | None, ...]
+    model: str
+    adapter: str | None
+    method: Method
+    rubric_fingerprint: str
+    prompt_fingerprint: str
+    server: str | None
+    input_tokens: int | None
+    output_tokens: int | None
+    cached_tokens: int | None
+    latency_s: float | None
+    metadata: dict[str, Any]
+
+
+class FailureLine(_Line):
+    """A row that could not be graded: why, and nothing that could be taken for a score."""
+
+    status: FailureStatus
+    message: str
+    gold: float | None
+    raters: tuple[float | None, ...]
+    metadata: dict[str, Any]
+
+
+def line_of(row: Row, grade: Grade | GradeFailure) -> GradeLine | FailureLine:
+    """Write a row and its grade as a line.
+
+    Parameters
+    ----------
+    row : Row
+        Where the item came from, with its gold label.
+    grade : Grade or GradeFailure
+
+    Returns
+    -------
+    GradeLine or FailureLine
+    """
+    item = row.item
+    about: dict[str, Any] = {
+        "id": item.id if item.id is not None else str(row.index),
+        "index": row.index,
+        "group": item.group,
+        "rubric": grade.rubric or "",
+        "gold": row.gold,
+        "raters": row.raters,
+        "metadata": dict(item.metadata),
+    }
+    if isinstance(grade, GradeFailure):
+        return FailureLine.model_construct(**about, status=grade.status, message=grade.message)
+    seen, usage = grade.distribution, grade.usage
+    return GradeLine.model_construct(
+        **about,
+        status="graded",
+        score=grade.score,
+        label=grade.label,
+        level=grade.level,
+        passed=grade.passed,
+        confidence=grade.confidence,
+        probabilities=grade.probabilities,
+        expected_level=seen.expected_level,
+        expected_level_bounds=seen.expected_level_bounds,
+        observed_mass=seen.observed_mass,
+        missing_levels=seen.missing_levels,
+        prefix_probability=seen.prefix_probability,
+        reference_index=grade.reference_index,
+        model=grade.model,
+        adapter=grade.adapter,
+        method=grade.method,
+        rubric_fingerprint=grade.rubric_fingerprint,
+        prompt_fingerprint=grade.prompt_fingerprint,
+        server=grade.server,
+        input_tokens=usage and usage.input_tokens,
+        output_tokens=usage and usage.output_tokens,
+        cached_tokens=usage and usage.cached_tokens,
+        latency_s=grade.latency_s,
+    )
+
+
+_ORDER = [*GradeLine.model_fields]
+
+
+def _json(line: GradeLine | FailureLine) -> str:
+    """Write one line of JSON that any reader takes: no NaN, no lone surrogates, no line break but the last."""
+    content = {name: getattr(line, name) for name in _ORDER if name in type(line).model_fields}
+    if isinstance(line, FailureLine):
+        content["message"] = line.message
+    try:
+        text = json.dumps(content, ensure_ascii=False, allow_nan=False, default=str)
+        text.encode()
+    except ValueError:  # metadata may hold what JSON or UTF-8 has not
+        text = json.dumps(_finite(content), default=str)
+    return text + "\n"
+
+
+def _finite(value: Any) -> Any:
+    """Replace NaN and infinities, which JSON has not, by null."""
+    if isinstance(value, float):
+        return value if value - value == 0 else None
+    if isinstance(value, Mapping):
+        return {str(key): _finite(each) for key, each in value.items()}
+    return [_finite(each) for each in value] if isinstance(value, list | tuple) else value
+
+
+class ResultWriter:
+    """Write lines as they come, as JSONL or, for a path ending in .csv, as CSV.
+
+    Parameters
+    ----------
+    target : pathlib.Path or text stream
+        Where to write; a path is opened when the first line is written, so that a run that never starts leaves nothing behind.
+    labels : mapping of str to tuple of str
+        Level labels of each rubric of the run; CSV gives each a column.
+    force : bool
+        Whether a file that is there already is written over.
+
+    Raises
+    ------
+    UserError
+        If the file is there already, or cannot be written.
+    """
+
+    def __init__(self, target: Path | IO[str], labels: Mapping[str, tuple[str, ...]], *, force: bool = False) -> None:
+        self._target = target
+        self._labels = list(dict.fromkeys(label for each in labels.values() for label in each))
+        self._file: IO[str] | None = None
+        self._write: Callable[[GradeLine | FailureLine], Any] | None = None
+        if isinstance(target, Path):
+            if target.is_dir() or not target.parent.is_dir():
+                raise UserError(f"{target}: is a folder, or lies in a folder that is not there")
+            if target.exists() and target.stat().st_size and not force:
+                raise UserError(f"{target} is there already; --force writes over it, another -o keeps it")
+
+    def write(self, row: Row, grade: Grade | GradeFailure) -> None:
+        """Append one line."""
+        if self._write is None:
+            self._open()
+        assert self._write is not None  # noqa: S101 - just opened
+        self._write(line_of(row, grade))
+
+    def _open(self) -> None:
+        if not isinstance(self._target, Path):
+            self._file = self._target
+        else:
+            try:
+                self._file = self._target.open("w", encoding="utf-8", newline="", buffering=1)
+            except OSError as error:
+                raise UserError(f"{self._target}: cannot be written: {error.strerror}") from None
+        file = self._file
+        if isinstance(self._target, Path) and self._target.suffix.lower() == ".csv":
+            names = [name for name in _ORDER if name not in {"probabilities", "metadata", "raters", "missing_levels"}]
+            columns = [*names, "message", *(f"p_{label}" for label in self._labels)]
+            table = csv.DictWriter(file, columns, restval="", lineterminator="\n")
+            table.writeheader()
+            self._write = lambda line: table.writerow(self._cells(line, names))
+        else:
+            self._write = lambda line: file.write(_json(line))
+
+    def _cells(self, line: GradeLine | FailureLine, names: list[str]) -> dict[str, Any]:
+        """Cells of a CSV row, with nothing that a spreadsheet would run."""
+        cells: dict[str, Any] = {name: getattr(line, name, None) for name in names}
+        if isinstance(line, FailureLine):
+            cells["message"] = line.message
+        else:
+            cells["expected_level_bounds"] = "{:.6g} – {:.6g}".format(*line.expected_level_bounds)
+            cells |= {f"p_{label}": p for label, p in line.probabilities.items()}
+        return {name: _safe_cell(value) for name, value in cells.items()}
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        if self._file is not None and isinstance(self._target, Path):
+            self._file.close()
+
+
+def _safe_cell(value: Any) -> Any:
+    """Keep text from acting as a formula; lone surrogates are replaced."""
+    if not isinstance(value, str):
+        return "" if value is None else value
+    value = value.encode("utf-8", "replace").decode()
+    return f"'{value}" if value.lstrip().startswith(("=", "+", "-", "@")) or value.startswith(("\t", "\r")) else value

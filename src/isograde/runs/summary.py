@@ -1,0 +1,147 @@
+"""A run in figures: means with what the failures allow, a histogram, the distance to gold."""
+
+from __future__ import annotations
+
+from array import array
+from collections import Counter
+from dataclasses import dataclass
+
+from isograde.datasets import Row
+from isograde.records import Grade, GradeFailure
+from isograde.rubric import Rubric
+
+__all__ = ["Summary", "Tally"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Summary:
+    """Figures of one rubric over a run.
+
+    Attributes
+    ----------
+    rubric : str
+        Its name.
+    labels : tuple of str
+        Its levels' labels.
+    n, n_graded, n_failed : int
+        Rows, rows with a grade, rows without.
+    failures : dict of str to int
+        How many rows failed by which status.
+    mean_score, pass_rate : float or None
+        Over the graded rows that have a score; None where there is none.
+    mean_score_bounds, pass_rate_bounds : tuple of float or None
+        What they would be if every failure had scored 0 (failed) or 1 (passed).
+    histogram : tuple of int
+        Rows by most probable level.
+    n_gold : int
+        Graded rows with a gold label.
+    mae : float or None
+        Mean |expected level − gold|, in levels.
+    spearman : float or None
+        Rank correlation of expected level and gold; None where it is not defined.
+    input_tokens, output_tokens, cached_tokens : int
+        As the server counted them.
+    seconds : float
+        Duration of the run.
+    """
+
+    rubric: str
+    labels: tuple[str, ...]
+    n: int
+    n_graded: int
+    n_failed: int
+    failures: dict[str, int]
+    mean_score: float | None
+    mean_score_bounds: tuple[float, float] | None
+    pass_rate: float | None
+    pass_rate_bounds: tuple[float, float] | None
+    histogram: tuple[int, ...]
+    n_gold: int
+    mae: float | None
+    spearman: float | None
+    input_tokens: int
+    output_tokens: int
+    cached_tokens: int
+    seconds: float
+
+
+class Tally:
+    """Collect the figures of one rubric row by row, in memory that grows by two numbers a row with gold."""
+
+    def __init__(self, rubric: Rubric) -> None:
+        self._rubric = rubric
+        self._n = self._n_scored = self._n_passed = 0
+        self._sum = 0.0
+        self._failures: Counter[str] = Counter()
+        self._levels = [0] * len(rubric.labels)
+        self._expected, self._gold = array("d"), array("d")
+        self._tokens = [0, 0, 0]
+
+    def add(self, row: Row, grade: Grade | GradeFailure) -> None:
+        """Count one row."""
+        self._n += 1
+        if isinstance(grade, GradeFailure):
+            self._failures[grade.status] += 1
+            return
+        self._levels[grade.level] += 1
+        if grade.score is not None:
+            self._n_scored += 1
+            self._sum += grade.score
+            self._n_passed += bool(grade.passed)
+        if row.gold is not None and self._rubric.scale == "ordered":
+            self._expected.append(grade.expected_level)
+            self._gold.append(row.gold)
+        if grade.usage is not None:
+            used = grade.usage
+            for i, count in enumerate((used.input_tokens, used.output_tokens, used.cached_tokens)):
+                self._tokens[i] += count or 0
+
+    def summary(self, seconds: float) -> Summary:
+        """Sum up.
+
+        Parameters
+        ----------
+        seconds : float
+            Duration of the run.
+
+        Returns
+        -------
+        Summary
+        """
+        n_failed = self._failures.total()
+        mae, spearman = _distance(self._expected, self._gold)
+        scored = self._n_scored > 0
+        total = self._n_scored + n_failed
+        return Summary(
+            rubric=self._rubric.name,
+            labels=self._rubric.labels,
+            n=self._n,
+            n_graded=self._n - n_failed,
+            n_failed=n_failed,
+            failures=dict(self._failures.most_common()),
+            mean_score=self._sum / self._n_scored if scored else None,
+            mean_score_bounds=(self._sum / total, (self._sum + n_failed) / total) if scored else None,
+            pass_rate=self._n_passed / self._n_scored if scored else None,
+            pass_rate_bounds=(self._n_passed / total, (self._n_passed + n_failed) / total) if scored else None,
+            histogram=tuple(self._levels),
+            n_gold=len(self._gold),
+            mae=mae,
+            spearman=spearman,
+            input_tokens=self._tokens[0],
+            output_tokens=self._tokens[1],
+            cached_tokens=self._tokens[2],
+            seconds=seconds,
+        )
+
+
+def _distance(expected: array[float], gold: array[float]) -> tuple[float | None, float | None]:
+    """MAE and Spearman's ρ of two columns; None where they are not defined."""
+    if not gold:
+        return None, None
+    import numpy as np
+    from scipy.stats import rankdata
+
+    x, y = np.frombuffer(expected), np.frombuffer(gold)
+    ranks = rankdata(x), rankdata(y)
+    defined = len(gold) > 1 and np.ptp(x) > 0 and np.ptp(y) > 0
+    return float(np.abs(x - y).mean()), float(np.corrcoef(*ranks)[0, 1]) if defined else None
