@@ -235,30 +235,34 @@ def load_rubric(source: str | Path | Rubric) -> Rubric:
             raise RubricError(f"no rubric named {source!r}; shipped are {known}; your own is given as a path to a .yaml file")
         path = shipped_path("rubrics", f"{source}.yaml")
     try:
-        return _read(str(path), path.stat().st_mtime_ns)
+        content = path.read_bytes()
     except OSError as error:
         raise RubricError(f"rubric {path}: {error.strerror or error}") from None
+    try:
+        return _parse(content)
+    except ValueError as error:
+        raise RubricError(f"rubric {path}: {' '.join(str(error).split())}") from None
 
 
 @lru_cache(maxsize=64)
-def _read(path: str, mtime_ns: int) -> Rubric:  # noqa: ARG001 - the time of change is part of the cache's key
-    """Parse and validate one file."""
+def _parse(content: bytes) -> Rubric:
+    """Parse and validate a file's content; a ValueError says what is wrong."""
     import yaml
 
     try:
-        content = yaml.safe_load(Path(path).read_bytes())
+        parsed = yaml.safe_load(content)
     except yaml.YAMLError as error:
         mark = getattr(error, "problem_mark", None)
-        where = f", line {mark.line + 1}" if mark is not None else ""
-        raise RubricError(f"rubric {path}{where}: not YAML: {getattr(error, 'problem', None) or error}") from None
-    except (UnicodeDecodeError, ValueError, RecursionError) as error:  # impossible dates and the like
-        raise RubricError(f"rubric {path}: cannot be read: {' '.join(str(error).split())}") from None
-    if not isinstance(content, dict):
-        raise RubricError(f"rubric {path}: must be a mapping with the keys {', '.join(Rubric.model_fields)}")
+        where = f" (line {mark.line + 1})" if mark is not None else ""
+        raise ValueError(f"not YAML{where}: {getattr(error, 'problem', None) or error}") from None
+    except RecursionError:
+        raise ValueError("not a rubric: nested too deep") from None
+    if not isinstance(parsed, dict):
+        raise ValueError(f"must be a mapping with the keys {', '.join(Rubric.model_fields)}")
     try:
-        return Rubric.model_validate(content)
+        return Rubric.model_validate(parsed)
     except ValidationError as error:
-        raise RubricError(f"rubric {path}: {_first_problem(error.errors())}") from None
+        raise ValueError(_first_problem(error.errors())) from None
 
 
 def _first_problem(problems: Sequence[Any]) -> str:

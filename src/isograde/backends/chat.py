@@ -5,12 +5,13 @@ from __future__ import annotations
 import json
 import os
 import time
+import weakref
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from isograde.backends.base import Reply
-from isograde.backends.loop import on_loop
+from isograde.backends.loop import on_loop, release
 from isograde.backends.rejections import Parameters, mend
 from isograde.errors import NoLogprobsError, ServerError, UnreachableError, UserError
 from isograde.prompt import Prompt, prompt_fingerprint
@@ -77,8 +78,8 @@ class ChatBackend:
     ) -> None:
         self.model = model
         self.concurrency = concurrency
-        self._own_client = client is None
         self._client = client if client is not None else _new_client(base_url, api_key, timeout, max_retries)
+        self._close = weakref.finalize(self, release, self._client.close) if client is None else None
         if not _is_async(self._client):
             raise UserError("client must be an asynchronous one (AsyncOpenAI, AsyncAzureOpenAI), so that requests can overlap")
         address = urlsplit(str(self._client.base_url))
@@ -110,7 +111,7 @@ class ChatBackend:
 
     async def aclose(self) -> None:
         """Close the connections, unless the client is the user's."""
-        if self._own_client:
+        if self._close is not None and self._close.detach():
             await on_loop(self._client.close())
 
     async def _ask(self, prompt: Prompt, labels: tuple[str, ...]) -> Reply | GradeFailure:
@@ -130,8 +131,6 @@ class ChatBackend:
                 if self._parameters is asked:  # another request may have mended it meanwhile
                     self._parameters = mended
                 continue
-            except openai.APITimeoutError:
-                return GradeFailure(status="timeout", message="no answer in time, tries included")
             except openai.APIConnectionError as error:
                 return self._connection_failure(error)
             if isinstance(answer, Reply) and asked.max_tokens == 1 and _stopped_short(answer.body):
@@ -175,6 +174,12 @@ class ChatBackend:
 
     def _connection_failure(self, error: openai.APIConnectionError) -> GradeFailure:
         """Stop a run whose server never answered; one that did is given the next item."""
+        import httpx2
+        import openai
+
+        # aiohttp's transport calls a refused connection a connect timeout
+        if isinstance(error, openai.APITimeoutError) and not isinstance(error.__cause__, httpx2.ConnectTimeout):
+            return GradeFailure(status="timeout", message="no answer in time, tries included")
         reason = " ".join(str(error.__cause__ or error).split())
         if not self._answered:
             raise UnreachableError(f"nothing answers at {self.server} ({reason}); is it up, and the address right up to /v1?")

@@ -9,13 +9,15 @@ from __future__ import annotations
 import asyncio
 import os
 import threading
-from collections.abc import Coroutine
+from collections.abc import Callable, Coroutine
+from contextlib import suppress
 from typing import Any, TypeVar
 
-__all__ = ["on_loop", "run"]
+__all__ = ["on_loop", "release", "run"]
 
 T = TypeVar("T")
 
+_THREAD = "isograde"
 _lock = threading.Lock()
 _running: tuple[int, asyncio.AbstractEventLoop] | None = None  # process, loop: a forked child starts its own
 
@@ -26,7 +28,7 @@ def _loop() -> asyncio.AbstractEventLoop:
     with _lock:
         if _running is None or _running[0] != os.getpid():
             loop = asyncio.new_event_loop()
-            threading.Thread(target=loop.run_forever, name="isograde", daemon=True).start()
+            threading.Thread(target=loop.run_forever, name=_THREAD, daemon=True).start()
             _running = (os.getpid(), loop)
         return _running[1]
 
@@ -59,3 +61,12 @@ async def on_loop(coroutine: Coroutine[Any, Any, T]) -> T:
     if asyncio.get_running_loop() is loop:
         return await coroutine
     return await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(coroutine, loop))
+
+
+def release(close: Callable[[], Coroutine[Any, Any, Any]]) -> None:
+    """Close what its owner forgot to close: called when the owner is collected or the interpreter ends, from whichever thread."""
+    loop = _loop()
+    future = asyncio.run_coroutine_threadsafe(close(), loop)
+    if threading.current_thread().name != _THREAD:
+        with suppress(Exception):  # nobody is left to be told
+            future.result(timeout=1)

@@ -184,13 +184,16 @@ def group_codes(groups: Groups | None, n: int) -> IntArray:
         return np.arange(n)
     if len(groups) != n:
         raise CalibrationError(f"groups has {len(groups)} rows and the scores have {n}; give one an item")
-    array = np.asarray(groups)
-    if array.ndim != 1:
-        raise CalibrationError(f"groups must have shape (n_items,), not {array.shape}")
-    if array.dtype != object:
-        return np.unique(array, return_inverse=True)[1]
-    # Mixed types cannot be sorted by value; their repr can.
-    keys = [f"\0{row}" if value is None else repr(value) for row, value in enumerate(array.tolist())]
+    if isinstance(groups, np.ndarray):
+        if groups.ndim != 1:
+            raise CalibrationError(f"groups must have shape (n_items,), not {groups.shape}")
+        if groups.dtype.kind in "biuUS":
+            return np.unique(groups, return_inverse=True)[1]
+    values = list(groups)
+    if all(type(value) is str for value in values):
+        return np.unique(np.asarray(values), return_inverse=True)[1]
+    # Mixed types cannot be sorted by value; their repr can. NaN, which is not itself, is how data frames write None.
+    keys = [f"\0{row}" if value is None or value != value else repr(value) for row, value in enumerate(values)]  # noqa: PLR0124
     return np.unique(np.asarray(keys), return_inverse=True)[1]
 
 

@@ -141,12 +141,14 @@ class Columns:
         read = [get(record) for _, _, get in feeds]
         return [None if value is _MISSING else value for value in read]
 
-    def require(self, record: Mapping[str, Any] | None = None) -> None:
-        """Refuse a column map that names what was never met, or what the one ``record`` given lacks."""
-        if record is not None:
-            for feed in (*(plan := self.plan(record)).fields, *plan.extras, *plan.gold):
-                if feed.column is not None:
-                    feed.get(record)
+    def try_paths(self, plan: Plan, record: Mapping[str, Any]) -> None:
+        """Follow the paths into one record, so that :meth:`unmet` knows of them; functions are not called."""
+        for feed in (*plan.fields, *plan.extras, *plan.gold):
+            if feed.column is not None:
+                feed.get(record)
+
+    def unmet(self) -> str | None:
+        """Say what the user named and no record had."""
         asked = [(field, value) for field, value in self._map.items() if isinstance(value, str)]
         asked += [("gold", name) for name in self._gold or []]
         for field, name in asked:
@@ -154,10 +156,11 @@ class Columns:
                 continue
             root = name.partition(".")[0]
             if root in self.names and root != name:
-                raise DataError(f"column {shown(name)} (for {field}): column {shown(root)} has no such part in any row read")
+                return f"column {shown(name)} (for {field}): column {shown(root)} has no such part"
             close = get_close_matches(name, self.names, n=1)
             meant = f"; did you mean {shown(close[0])}?" if close else ""
-            raise DataError(f"column {shown(name)} (for {field}) is not there; found: {listed(self.names)}{meant}")
+            return f"column {shown(name)} (for {field}) is not there; found: {listed(self.names)}{meant}"
+        return None
 
     def _make_plan(self, names: tuple[str, ...]) -> Plan:
         """Decide which column feeds what."""
@@ -169,6 +172,7 @@ class Columns:
             for field in ("metadata", "gold_scale")
         )
         gold = self._gold_feeds(names)
+        scale = scale if gold else None
         used = {feed.column for feed in (*fields, *extras, *gold)} | {feed.column for feed in (metadata, scale) if feed}
         self.fed.update(feed.field for feed in (*fields, *extras))
         rest = tuple(name for name in names if name not in used)
@@ -178,7 +182,7 @@ class Columns:
             extras=tuple(extras),
             metadata=metadata,
             gold=gold,
-            gold_scale=scale if gold else None,
+            gold_scale=scale,
             rest=rest,
         )
 
@@ -229,6 +233,8 @@ class Columns:
 
 def _checked_map(mapping: ColumnMap | None, gold: str | Sequence[str] | None) -> tuple[dict[str, Any], list[str] | None]:
     """Check what the user gave; an entry for gold in the map is the same as ``gold``."""
+    if mapping is not None and not isinstance(mapping, Mapping):
+        raise UserError(f"columns: must be a mapping of fields to columns, is {kind(mapping)}")
     wanted: dict[str, Any] = dict(mapping or {})
     for field, value in wanted.items():
         if not (isinstance(field, str) and field) or not (callable(value) or (isinstance(value, str) and value)):
@@ -256,7 +262,7 @@ def _called(field: str, function: Callable[[Mapping[str, Any]], Any]) -> Getter:
     def get(record: Mapping[str, Any]) -> Any:
         try:
             return function(record)
-        except Exception as error:  # the user's code may raise anything
+        except Exception as error:  # noqa: BLE001 - the user's code may raise anything
             raise DataError(
                 f"field {field!r}: the column map's function raised {type(error).__name__}: {shown(str(error))}"
             ) from None
@@ -285,14 +291,15 @@ def _read_text(field: str, column: str | None, value: Any) -> str | tuple[str, .
     try:
         return texts(value) if field in _LISTS else text(value)
     except DataError as error:
-        part = (
-            next((str(key) for key in value), "")
-            if isinstance(value, Mapping)
-            else "0"
-            if isinstance(value, list | tuple)
-            else ""
-        )
-        path = f"{column}.{part}"
-        way = f"; name a part of it, as in --column {field}={path} (columns={{{field!r}: {path!r}}})" if column and part else ""
         keys = f" with the keys {listed(map(str, value))}" if isinstance(value, Mapping) and value else ""
-        raise DataError(f"field {field!r}: {error}{keys}{way}") from None
+        raise DataError(f"field {field!r}: {error}{keys}{_way_out(field, column, value)}") from None
+
+
+def _way_out(field: str, column: str | None, value: Any) -> str:
+    """Suggest a path into a value that has parts."""
+    parts = value if isinstance(value, Mapping) else ("0",) if isinstance(value, list | tuple) else ()
+    part = next(map(str, parts), "")
+    path = f"{column}.{part}"
+    if column is None or not part or "." in part or not path.isprintable():
+        return ""
+    return f"; name a part of it, as in --column {field}={path} (columns={{{field!r}: {path!r}}})"

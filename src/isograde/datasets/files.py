@@ -8,7 +8,7 @@ import io
 import json
 import zlib
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO, Any, TypeAlias
 
@@ -22,6 +22,7 @@ Record: TypeAlias = tuple[int | None, Any]
 _UTF8_BOM = b"\xef\xbb\xbf"
 _UTF16_BOMS = (b"\xff\xfe", b"\xfe\xff")
 _GZIP_MAGIC = b"\x1f\x8b"
+_BUFFER = 1 << 16
 _BATCH = 256  # rows of Parquet that are in memory at once
 _MAX_CELL = 2**31 - 1
 _JSON_BLANKS = " \t\r\n"
@@ -57,8 +58,7 @@ def _guarded(path: Path, records: Iterator[Record]) -> Iterator[Record]:
 
 def _binary(path: Path) -> io.BufferedReader:
     """Open a file's content, unpacked."""
-    opened: Any = gzip.open(path) if path.suffix.lower() == ".gz" else path.open("rb")  # noqa: SIM115 - the caller closes it
-    return io.BufferedReader(opened, 1 << 16) if isinstance(opened, gzip.GzipFile) else opened  # type: ignore[type-var] # GzipFile has readinto
+    return io.BufferedReader(gzip.GzipFile(path), _BUFFER) if path.suffix.lower() == ".gz" else path.open("rb")
 
 
 @contextmanager
@@ -74,24 +74,28 @@ def _decoded(path: Path, newline: str) -> Iterator[IO[str]]:
 
 
 def _encoding_error(path: Path) -> DataError:
-    """Find the line and the byte at which a file stops being UTF-8."""
-    offset = 0
+    """Say where a file stops being UTF-8, or what it is instead."""
     with _binary(path) as stream:
         head = stream.peek(len(_UTF8_BOM))
         if head.startswith(_GZIP_MAGIC):
             return DataError(f"{path}: is packed with gzip; let its name end in .gz")
         if head.startswith(_UTF16_BOMS):
             return DataError(f"{path}: begins as UTF-16 but goes on as something else; save it as UTF-8")
-        for number, line in enumerate(stream, 1):
+        offset = 0
+        for number, line in enumerate(_lines(stream), 1):
             try:
                 line.decode()
             except UnicodeDecodeError as error:
-                at = offset + error.start
-                return DataError(
-                    f"{path}, line {number}: not UTF-8 (byte 0x{line[error.start]:02x} at offset {at}); save it as UTF-8"
-                )
+                at, byte = offset + error.start, line[error.start]
+                return DataError(f"{path}, line {number}: not UTF-8 (byte 0x{byte:02x} at offset {at}); save it as UTF-8")
             offset += len(line)
-    return DataError(f"{path}: not UTF-8; save it as UTF-8")  # the file changed meanwhile
+    return DataError(f"{path}: not UTF-8; save it as UTF-8")
+
+
+def _lines(stream: io.BufferedReader) -> Iterator[bytes]:
+    """Read lines as far as a file that may also be broken gzip allows."""
+    with suppress(EOFError, OSError, zlib.error):
+        yield from stream
 
 
 class _DuplicateKeyError(ValueError):
@@ -137,11 +141,7 @@ def _jsonl(path: Path) -> Iterator[Record]:
                 record = _JSON.decode(line)
             except (ValueError, RecursionError) as error:
                 raise DataError(f"{path}, line {number}: {_json_trouble(error)}") from None
-            if not isinstance(record, dict):
-                raise DataError(
-                    f'{path}, line {number}: must be an object such as {{"input": …, "output": …}}, is {kind(record)}'
-                )
-            yield number, record
+            yield number, _object(path, number, record)
     if empty:
         raise _nothing(path)
 

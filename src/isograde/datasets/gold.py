@@ -38,36 +38,38 @@ class Levels:
         The rubric's labels, from worst to best.
     scale : pair of float or None
         The values that stand for the lowest and the highest level, for rows that do not say themselves.
+
+    Attributes
+    ----------
+    top : int
+        Index of the highest level, n−1.
     """
 
     def __init__(self, labels: Sequence[str], scale: Any) -> None:
         self._labels = tuple(labels)
         self._numbers = _monotonic(self._labels)
+        self.top = len(self._labels) - 1
         try:
             self._scale = None if scale is None else _pair(scale)
         except DataError as error:
             raise UserError(f"gold_scale: {error}") from None
         self.start()
 
-    @property
-    def top(self) -> int:
-        """Index of the highest level."""
-        return len(self._labels) - 1
-
     def start(self) -> None:
         """Forget the values seen."""
         self._n_unscaled = 0
         self._largest = -math.inf
 
-    def finish(self) -> None:
-        """Refuse values that were read in the rubric's numbers and look like another scale."""
+    def doubt(self) -> str | None:
+        """Say so if all values that were read in the rubric's numbers look like another scale."""
         numbers = self._numbers or ()
         if self._n_unscaled and self._largest <= 1 < max(numbers):
             own = f"({min(numbers):g}, {max(numbers):g})"
-            raise DataError(
+            return (
                 f"all {self._n_unscaled} gold values are at most 1 while the rubric's levels go to {max(numbers):g}; "
                 f"is the scale 0–1? say gold_scale=(0, 1) or gold_scale={own} (--gold-scale)"
             )
+        return None
 
     def read(self, values: Sequence[Any], row_scale: Any) -> tuple[float | None, ...]:
         """Read a row's gold columns; one column may hold a list, a value for each rater."""

@@ -63,18 +63,20 @@ class _Ids:
         if name is None:
             return
         here = index + 1 if line is None else line
-        before = self._places.setdefault(hash(name), here)
-        if before != here:
+        before = self._places.get(hash(name))
+        if before is not None:
             unit = "rows" if line is None else "lines"
             where = f"{self._source.name}, {unit}" if self._source.name else unit
             raise DataError(f"{where} {before} and {here}: id {shown(name)} stands twice; an id names one row")
+        self._places[hash(name)] = here
 
 
 class Rows:
     """Rows of a source, in its order; made by :func:`read_rows`.
 
-    A file, a list, a DataFrame and a Dataset were checked whole and can be read again; of a generator only the first row was looked
-    at, it can be read once, and its errors are raised when they are met (the one about gold values that are all at most 1: at its end).
+    A file, a list, a DataFrame and a Dataset were checked whole and can be read again. Of a generator only the first row was
+    looked at; it can be read once, and its errors are raised when they are met, the one about gold values that are all at
+    most 1 at its end.
 
     Attributes
     ----------
@@ -116,7 +118,12 @@ class Rows:
     def _check(self) -> None:
         """Read all rows once."""
         self.n = sum(1 for _ in self._read_checked())
-        self._columns.require()
+        self._refuse(self._columns.unmet())
+
+    def _refuse(self, problem: str | None) -> None:
+        """Raise what is wrong with the whole source, if anything is."""
+        if problem is not None:
+            raise DataError(f"{self._source.name}{': ' if self._source.name else ''}{problem}")
 
     def _look_at(self, first: Any) -> None:
         """Find out from a stream's first row what it feeds."""
@@ -125,13 +132,14 @@ class Rows:
                 plan = self._columns.plan(first)
             except DataError as error:
                 raise DataError(f"{self._source.where(None, 0)}: {error}") from None
-            self._columns.require(first)
+            self._columns.try_paths(plan, first)
             self.has_gold = bool(plan.gold)
             if plan.metadata is not None and isinstance(merged := plan.metadata.get(first), Mapping):
                 self._columns.fed.update(merged)
         else:
             self._row(first, None, 0)
             self._columns.fed.update(_ITEM_TEXTS)  # an item has all its fields; in a later row one may be filled
+        self._refuse(self._columns.unmet())
 
     def _read_checked(self) -> Iterator[Row]:
         """Read the rows, and watch what only shows over many of them."""
@@ -144,7 +152,7 @@ class Rows:
             if row.gold is None:
                 self._n_unlabelled += 1
             yield row
-        self._levels.finish()
+        self._refuse(self._levels.doubt())
 
     def _row(self, record: Any, line: int | None, index: int) -> tuple[Row, str | None]:
         """Make a row of a record; also the id that it has of its own."""
@@ -175,10 +183,9 @@ class Rows:
         item = record.item if isinstance(record, Row) else record
         if not isinstance(item, Item):
             raise DataError(f"a row is an Item, a Row or a mapping of columns to values, not {kind(record)}")
+        own_id = values["id"] = item.id
         if self._columns.mapped:
             raise DataError("a column map is for columns; this row is an Item")
-        own_id = item.id
-        values["id"] = own_id
         present = [name for name in _ITEM_TEXTS if getattr(item, name) is not None]
         self._columns.names.update(dict.fromkeys([*present, *item.metadata]))
         self._columns.fed.update([*present, *item.metadata])
@@ -212,14 +219,15 @@ def read_rows(
     Parameters
     ----------
     source : str, pathlib.Path, DataFrame, Dataset or iterable
-        A file (.jsonl, .ndjson, .json, .csv, .tsv, .parquet, each also with .gz), a pandas DataFrame, a Hugging Face Dataset, or an
-        iterable of :class:`~isograde.records.Item`, :class:`Row` or mappings. Text is UTF-8, or UTF-16 with a byte order mark. Lines
-        of JSONL end in a line feed and nothing else; an empty cell of CSV is an empty text, and «null» and «NA» are text.
+        A file (.jsonl, .ndjson, .json, .csv, .tsv, .parquet, each also with .gz), a pandas DataFrame, a Hugging Face Dataset,
+        or an iterable of :class:`~isograde.records.Item`, :class:`Row` or mappings. Text is UTF-8, or UTF-16 with a byte order
+        mark. Lines of JSONL end in a line feed and nothing else; an empty cell of CSV is an empty text, and «null» and «NA»
+        are text.
     columns : mapping or None
-        Field → column, where a column's name does not say it: a name, a dotted path into a nested column (``"answers.0.text"``) or a
-        function of the row. Fields are ``input``, ``output``, ``expected``, ``context``, ``id``, ``group``, ``metadata``, ``gold``,
-        ``gold_scale``, and keys of the metadata that a rubric names. The names that RAGAS, Athina, Azure, openevals and DeepEval use
-        are known unasked. Columns that feed nothing become metadata.
+        Field → column, where a column's name does not say it: a name, a dotted path into a nested column
+        (``"answers.0.text"``) or a function of the row. Fields are ``input``, ``output``, ``expected``, ``context``, ``id``,
+        ``group``, ``metadata``, ``gold``, ``gold_scale``, and keys of the metadata that a rubric names. The names that RAGAS,
+        Athina, Azure, openevals and DeepEval use are known unasked. Columns that feed nothing become metadata.
     gold : str, sequence of str or None
         The gold label's column, or one for each rater; unasked a column called ``gold``. A list in one column is several raters.
     gold_scale : pair of float or None
@@ -236,15 +244,15 @@ def read_rows(
     Raises
     ------
     DataError
-        If a file, a column or a row cannot be read; the message names the line (or the row, from 1) and the way out. For files and
-        for all that has a length, before anything is returned.
+        If a file, a column or a row cannot be read; the message names the line (or the row, from 1) and the way out. It is
+        raised before anything is returned for files and for all that has a length, later rows of a generator when met.
     UserError
         If the arguments do not fit, or pyarrow is missing.
 
     Notes
     -----
-    Files are streamed twice, once to check them; of each id a hash is kept. A number or a boolean where a text belongs becomes its
-    JSON text, NaN is absent everywhere, an empty id, group or context too.
+    Files are streamed twice, once to check them; of each id a hash is kept. A number or a boolean where a text belongs becomes
+    its JSON text. NaN is absent everywhere, and so are an empty id, group or context.
 
     Examples
     --------

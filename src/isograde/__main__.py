@@ -1,0 +1,5 @@
+"""``python -m isograde``."""
+
+from isograde.cli import main
+
+main()

@@ -1,0 +1,19 @@
+"""Fixtures that several parts of the suite share."""
+
+import os
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[1]
+sys.path.insert(0, str(ROOT / "tests"))  # tests/servers is imported as servers, by tests and by benchmarks
+
+
+@pytest.fixture
+def shared_data():
+    """The folder of human-graded sets, which is no part of the project."""
+    folder = Path(os.environ.get("ISOGRADE_SHARED", ROOT.parent / "shared")) / "data"
+    if not folder.is_dir():
+        pytest.skip(f"human-graded sets are not at {folder}; set ISOGRADE_SHARED")
+    return folder
