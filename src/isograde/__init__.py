@@ -4,14 +4,13 @@ Asks a language model one rubric question with ordered levels about an answer an
 into a probability per level.
 """
 
+from isograde._version import __version__
 from isograde.errors import DataError, IsogradeError, RubricError, ServerError, UserError
 from isograde.evaluators import evaluate
 from isograde.judge import Judge
 from isograde.logprobs import read_response
 from isograde.records import Grade, GradeFailure, Item, LevelDistribution
 from isograde.rubric import Level, Rubric, load_rubric
-
-__version__ = "0.1.0.dev0"
 
 __all__ = [
     "DataError",

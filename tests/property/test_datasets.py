@@ -36,6 +36,7 @@ def folder() -> Iterator[Path]:
 
 
 @given(pairs, st.sampled_from(["utf-8", "utf-8-sig", "utf-16"]), st.booleans(), st.sampled_from(["\n", "\r\n"]))
+@settings(deadline=None)
 def test_texts_survive_jsonl(folder: Path, pairs: list[tuple[str, str]], encoding: str, ascii_only: bool, end: str) -> None:  # noqa: FBT001
     path = folder / "a.jsonl"
     lines = [json.dumps({"input": a, "output": b}, ensure_ascii=ascii_only) for a, b in pairs]
@@ -46,6 +47,7 @@ def test_texts_survive_jsonl(folder: Path, pairs: list[tuple[str, str]], encodin
 
 
 @given(pairs, st.integers(0, 2))
+@settings(deadline=None)
 def test_texts_survive_json(folder: Path, pairs: list[tuple[str, str]], indent: int) -> None:
     path = folder / "a.json"
     path.write_text(json.dumps([{"input": a, "output": b} for a, b in pairs], indent=indent or None))
@@ -53,6 +55,7 @@ def test_texts_survive_json(folder: Path, pairs: list[tuple[str, str]], indent: 
 
 
 @given(pairs, st.sampled_from([("a.csv", ","), ("a.tsv", "\t"), ("a.csv.gz", ",")]), st.sampled_from(["\n", "\r\n"]))
+@settings(deadline=None)
 def test_texts_survive_csv(folder: Path, pairs: list[tuple[str, str]], kind: tuple[str, str], end: str) -> None:
     name, delimiter = kind
     path = folder / name
@@ -71,7 +74,7 @@ def test_texts_survive_csv(folder: Path, pairs: list[tuple[str, str]], kind: tup
     st.sampled_from([".jsonl", ".json", ".csv", ".tsv", ".jsonl.gz", ".csv.gz"]),
     st.booleans(),
 )
-@settings(max_examples=300)
+@settings(max_examples=300, deadline=None)
 def test_no_bytes_raise_a_stranger(folder: Path, content: bytes, suffix: str, packed: bool) -> None:  # noqa: FBT001
     path = folder / f"b{suffix}"
     path.write_bytes(gzip.compress(content)[: -1 if packed and len(content) % 3 == 0 else None] if packed else content)
@@ -79,6 +82,7 @@ def test_no_bytes_raise_a_stranger(folder: Path, content: bytes, suffix: str, pa
 
 
 @given(st.binary(max_size=300))
+@settings(deadline=None)
 def test_no_bytes_raise_a_stranger_in_parquet(folder: Path, content: bytes) -> None:
     pytest.importorskip("pyarrow", reason="isograde[data]")
     path = folder / "c.parquet"
@@ -93,7 +97,7 @@ def test_no_bytes_raise_a_stranger_in_parquet(folder: Path, content: bytes) -> N
     st.sampled_from([None, (0, 1), (0, 100)]),
     st.sampled_from(["01234", "ABC", "54321"]),
 )
-@settings(max_examples=300)
+@settings(max_examples=300, deadline=None)
 def test_no_values_raise_a_stranger(records: list[dict[str, Any]], columns: Any, gold: Any, scale: Any, labels: str) -> None:
     for source in (records, iter(records)):
         try:

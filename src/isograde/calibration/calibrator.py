@@ -165,7 +165,7 @@ class Calibrator:
             The inputs do not fit together; the message names the row.
         """
         # Nothing should load the package's root before it has finished loading itself.
-        from isograde import __version__
+        from isograde._version import __version__
 
         scale, score = ScoreScale.of(probabilities, n_levels=self.n_levels, score_range=self.score_range)
         not_empty(score)

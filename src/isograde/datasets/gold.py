@@ -11,7 +11,7 @@ from itertools import pairwise
 from statistics import median
 from typing import Any, TypeAlias
 
-from isograde.datasets.values import NUMBER, is_absent, kind, listed, plain, shown
+from isograde.datasets.values import NUMBER, is_absent, kind, listed, plain, shown, text
 from isograde.errors import DataError, UserError
 
 __all__ = ["GoldScale", "Levels", "middle"]
@@ -76,17 +76,18 @@ class Levels:
         if len(values) == 1:
             only = plain(values[0])
             values = only if isinstance(only, list | tuple) else (only,)
-        scale = (
-            self._scale if is_absent(row_scale) or (isinstance(row_scale, str) and not row_scale.strip()) else _pair(row_scale)
-        )
-        return tuple(self._level(value, scale) for value in values)
+        blank = is_absent(row_scale) or (isinstance(row_scale, str) and not row_scale.strip())
+        scale = self._scale if blank else _pair(row_scale)
+        return tuple([self._level(value, scale) for value in values])
 
     def _level(self, value: Any, scale: GoldScale | None) -> float | None:
         """Read one value; None where it is absent or blank."""
         value = plain(value)
         if isinstance(value, str):
             value = value.strip()
-        if is_absent(value) or value == "" or (isinstance(value, str) and value.lower() == "nan"):
+            if value.lower() in {"", "nan"}:
+                return None
+        elif is_absent(value):
             return None
         if scale is None and self._numbers is None:
             return self._of_label(value)
@@ -101,13 +102,13 @@ class Levels:
             self._n_unscaled += 1
             self._largest = max(self._largest, number)
         if not -_SLACK * self.top <= level <= self.top * (1 + _SLACK):
-            ask = "" if scale else "; if the labels stand on another scale, say gold_scale=(lo, hi)"
+            ask = "" if scale is not None else "; if the labels stand on another scale, say gold_scale=(lo, hi)"
             raise DataError(f"gold {shown(value)} is off the scale {lo:g} … {hi:g}{ask}")
         return min(max(level, 0.0), float(self.top))
 
     def _of_label(self, value: Any) -> float:
         """Find the level whose label this is."""
-        label = value if isinstance(value, str) else json.dumps(value) if isinstance(value, bool | int | float) else None
+        label = value if isinstance(value, str) else text(value) if isinstance(value, bool | int | float) else None
         if label not in self._labels:
             ways = f"none of the labels {listed(self._labels)}; if it is a number, say on which scale: gold_scale=(lo, hi)"
             raise DataError(f"gold {shown(value)} is {ways}")
@@ -133,17 +134,17 @@ def _position(number: float, numbers: tuple[float, ...]) -> float:
 
 def _number(value: Any) -> float:
     """Read a number or a numeric text."""
-    if isinstance(value, str):
-        if not NUMBER.fullmatch(value):
-            several = "; several raters in a text file stand in columns of their own" if value.startswith("[") else ""
-            raise DataError(f"gold {shown(value)} is not a number such as 3 or 3.5{several}")
-        return float(value)
-    if not isinstance(value, bool | int | float | Decimal):
+    if isinstance(value, int | float | Decimal):
+        try:
+            return float(value)
+        except OverflowError:
+            return math.inf if value > 0 else -math.inf
+    if not isinstance(value, str):
         raise DataError(f"gold must be a number, is {kind(value)}")
-    try:
-        return float(value)
-    except OverflowError:
-        return math.inf if value > 0 else -math.inf
+    if not NUMBER.fullmatch(value):
+        several = "; several raters in a text file stand in columns of their own" if value.startswith("[") else ""
+        raise DataError(f"gold {shown(value)} is not a number such as 3 or 3.5{several}")
+    return float(value)
 
 
 def _pair(scale: Any) -> GoldScale:
@@ -156,7 +157,7 @@ def _pair(scale: Any) -> GoldScale:
             pair = None
     if not isinstance(pair, list | tuple) or len(pair) != 2:
         raise DataError(f"gold_scale must be two numbers [lo, hi], is {shown(scale)}")
-    lo, hi = (_number(plain(each)) for each in pair)
+    lo, hi = _number(plain(pair[0])), _number(plain(pair[1]))
     if not (math.isfinite(lo) and math.isfinite(hi) and lo < hi):
         raise DataError(f"gold_scale must be two numbers [lo, hi] with lo below hi, is {shown(scale)}")
     return lo, hi

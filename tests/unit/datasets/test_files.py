@@ -264,15 +264,15 @@ def test_ids_for_all_or_none(tmp_path: Path) -> None:
     assert refused(path) == f", line 2 (id '7'): has an id, but {path}, line 1 has none; give every row an id, or none"
 
 
-SHARED = Path(os.environ.get("ISOGRADE_SHARED", Path(__file__).parents[3].parent / "shared")) / "data"
-
-
 # rows as the folder's README counts them; the first row's level is 4·(gold − lo) ÷ (hi − lo) by hand
-@pytest.mark.skipif(not SHARED.is_dir(), reason="the shared human-graded sets are not here")
 @pytest.mark.parametrize(
     ("name", "n", "first"),
     [
         ("saf2_en", 2981, 4.0),
+        ("saf1_de", 2407, None),
+        ("scientsbank_3way", 10804, 4.0),
+        ("evouna_nq", 15094, 4.0),
+        ("evouna_tq", 9690, 4.0),
         ("beetle_3way", 5199, 4.0),
         ("roscoe", 1512, 4.0),
         ("wmt23_zhen", 3000, 4 * 78 / 100),
@@ -281,8 +281,8 @@ SHARED = Path(os.environ.get("ISOGRADE_SHARED", Path(__file__).parents[3].parent
         ("llm_rubric_synth", 1810, 4 * (3.666667 - 1) / (4 - 1)),
     ],
 )
-def test_the_shared_sets_read(name: str, n: int, first: float | None) -> None:
-    rows = read_rows(SHARED / f"{name}.jsonl.gz")
+def test_the_shared_sets_read(shared_data: Path, name: str, n: int, first: float | None) -> None:
+    rows = read_rows(shared_data / f"{name}.jsonl.gz")
     row = next(iter(rows))
     assert (rows.n, rows.n_unlabelled, rows.has_gold) == (n, 0, True)
     assert first is None or row.gold == pytest.approx(first)
