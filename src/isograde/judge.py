@@ -8,6 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
+from isograde.applied import Calibration
 from isograde.backends import Backend, Reply
 from isograde.backends.loop import run
 from isograde.datasets import Row, read_rows
@@ -20,6 +21,8 @@ from isograde.rubric import Rubric, load_rubric
 
 if TYPE_CHECKING:
     import openai
+
+    from isograde.calibration import Calibrator
 
 __all__ = ["Judge", "grades"]
 
@@ -47,6 +50,9 @@ class Judge:
         Requests that are under way at once; None is the backend's choice.
     min_mass : float
         Observed mass below which an item fails.
+    calibrator : Calibrator, str, pathlib.Path or None
+        A fitted calibrator or its JSON file; every grade then carries ``calibrated`` beside the raw values. It must have been
+        fitted on this very judge. None is applied unasked.
     top_logprobs, max_tokens, prefill, timeout, max_retries
         See :class:`isograde.backends.chat.ChatBackend`; for servers only.
 
@@ -75,6 +81,7 @@ class Judge:
         backend: Backend | None = None,
         concurrency: int | None = None,
         min_mass: float = 0.5,
+        calibrator: Calibrator | str | Path | None = None,
         **options: Any,
     ) -> None:
         self.rubric = load_rubric(rubric)
@@ -90,6 +97,7 @@ class Judge:
         if self.concurrency < 1:
             raise UserError(f"concurrency must be at least 1, is {self.concurrency}")
         self._trust = _Trust()
+        self._calibration = None if calibrator is None else Calibration(calibrator, self.rubric)
 
     @property
     def proven(self) -> bool:
@@ -97,7 +105,7 @@ class Judge:
         return self._trust.proven
 
     def with_rubric(self, rubric: str | Path | Rubric) -> Judge:
-        """Give a judge of another rubric on the same backend."""
+        """Give a judge of another rubric on the same backend; a calibrator stays behind with its own rubric."""
         other = Judge(rubric=rubric, backend=self.backend, concurrency=self.concurrency, min_mass=self.min_mass)
         other._trust = self._trust
         return other
@@ -238,7 +246,7 @@ class Judge:
 
     def _built(self, seen: LevelDistribution, *, method: Method, reply: Reply | None = None, **about: Any) -> Grade:
         """Write the grade with all that it was made from."""
-        return Grade(
+        grade = Grade(
             **verdict(seen, self.rubric),
             **about,
             distribution=seen,
@@ -251,6 +259,7 @@ class Judge:
             usage=None if reply is None else reply.usage,
             latency_s=None if reply is None else reply.latency_s,
         )
+        return grade if self._calibration is None else self._calibration.applied(grade)
 
 
 def grades(

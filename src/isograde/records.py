@@ -9,7 +9,7 @@ from typing import Any, Literal, TypeAlias
 from isograde.errors import DataError
 from isograde.rubric import Rubric
 
-__all__ = ["FailureStatus", "Grade", "GradeFailure", "Item", "LevelDistribution", "Method", "Usage"]
+__all__ = ["Calibrated", "FailureStatus", "Grade", "GradeFailure", "Item", "LevelDistribution", "Method", "Usage"]
 
 Method: TypeAlias = Literal["answer_token", "reasoning_first", "blank_output"]
 """How a grade was come by: read from the answer token, after reasoning, or given by the rubric's rule for a blank output."""
@@ -149,6 +149,28 @@ class LevelDistribution:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Calibrated:
+    """What a human would say, judging by the gold labels that a calibrator was fitted to.
+
+    Attributes
+    ----------
+    level : float
+        Median of the calibrated distribution, in level indices: the level with the least expected absolute error.
+    score : float
+        Mean of the calibrated distribution ÷ (n−1), in [0, 1].
+    probabilities : dict of str to float
+        Calibrated probability of each level by its label.
+    p_pass : float
+        Probability that the gold level reaches the rubric's threshold.
+    """
+
+    level: float
+    score: float
+    probabilities: dict[str, float]
+    p_pass: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class GradeFailure:
     """An item that could not be graded; another type than :class:`Grade`, so that it is never averaged in.
 
@@ -198,6 +220,8 @@ class Grade:
         What it was made from; a calibrator is compared by them.
     adapter : str or None
         Fingerprint of a low-rank adapter beside the model's weights.
+    calibrated : Calibrated or None
+        Beside the raw values, where the judge was given a calibrator.
     reference_index : int or None
         Which of several references the grade is against.
     item, index, usage, latency_s, server
@@ -217,6 +241,7 @@ class Grade:
     model: str
     method: Method
     adapter: str | None = None
+    calibrated: Calibrated | None = None
     reference_index: int | None = None
     item: Item | None = None
     index: int | None = None

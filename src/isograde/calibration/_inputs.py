@@ -26,6 +26,8 @@ RNG: TypeAlias = "np.random.Generator | int | None"
 SUM_TOLERANCE = 1e-3
 # Scores may leave their named range by this share of it (cosine similarities do, by rounding).
 RANGE_TOLERANCE = 1e-6
+# Whole weights of rows without groups are unrolled up to this sum.
+MAX_UNROLLED = 10_000
 # A rubric has levels 0–4 unless told otherwise.
 DEFAULT_LEVELS = 5
 
@@ -190,7 +192,7 @@ def group_codes(groups: Groups | None, n: int) -> IntArray:
         if groups.dtype.kind in "biuUS":
             return np.unique(groups, return_inverse=True)[1]
     values = list(groups)
-    if all(type(value) is str for value in values):
+    if {type(value) for value in values} in ({str}, {int}):
         return np.unique(np.asarray(values), return_inverse=True)[1]
     # Mixed types cannot be sorted by value; their repr can. NaN, which is not itself, is how data frames write None.
     keys = [f"\0{row}" if value is None or value != value else repr(value) for row, value in enumerate(values)]  # noqa: PLR0124
@@ -212,8 +214,13 @@ def canonical(score: FloatArray, gold: FloatArray, weight: FloatArray, groups: G
     """Sort the labels so that nothing later depends on the order of the rows."""
     used = np.flatnonzero(weight > 0)
     order = used[np.lexsort((weight[used], gold[used], score[used]))]
-    # Without groups each row is its own, numbered in sorted order: a permutation of the rows changes nothing.
-    code = np.arange(len(order)) if groups is None else np.unique(group_codes(groups, len(score))[order], return_inverse=True)[1]
-    return Sample(
-        score=score[order], gold=gold[order], weight=weight[order], group=code, n_groups=int(code.max()) + 1 if len(code) else 0
-    )
+    if groups is not None:
+        code = np.unique(group_codes(groups, len(score))[order], return_inverse=True)[1]
+    else:
+        times = weight[order]
+        if (times == np.round(times)).all() and times.sum() <= MAX_UNROLLED:
+            # Two rows that stand alone may fall into different half-samples, so a row of weight 2 must be two rows.
+            order, weight = np.repeat(order, times.astype(np.intp)), np.ones(len(score))
+        # Each row is its own group, numbered in sorted order: a permutation of the rows changes nothing.
+        code = np.arange(len(order))
+    return Sample(score=score[order], gold=gold[order], weight=weight[order], group=code, n_groups=int(code.max(initial=-1)) + 1)

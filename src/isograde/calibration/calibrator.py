@@ -6,11 +6,12 @@ from typing import TYPE_CHECKING, Self
 
 import numpy as np
 
+from isograde._version import __version__
 from isograde.calibration._inputs import ScoreScale, as_gold, as_rng, as_weight, canonical, not_empty
 from isograde.calibration.isotonic import interpolate
 from isograde.calibration.pool import FittedPool, fit_pool, raw_cdf
 from isograde.calibration.provenance import CalibratorFile, JudgeFingerprint, PoolWeights, Provenance, check_same_judge, data_hash
-from isograde.errors import StatisticsError
+from isograde.errors import CalibrationError, StatisticsError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -27,6 +28,8 @@ MAX_SUPPORT = 101
 CHUNK = 16_384
 # A cumulative probability this near ½ counts as ½, so that rounding cannot move a median by a level.
 HALF = 0.5 - 1e-9
+# Levels nearer than this are the same.
+SAME_LEVEL = 1e-9
 
 
 def level_probabilities(distribution: FloatArray, support: FloatArray, n_levels: int) -> FloatArray:
@@ -77,7 +80,7 @@ class Calibrator:
         For plain scores: the scores that stand for the lowest and the highest level, (0, 1) for RAGAS. Without it plain scores
         only order the items, and the raw point mass has no part in the pool.
     n_subsamples : int, default 50
-        Half-samples that are averaged; 0 for a single isotonic fit.
+        Half-samples that are averaged, drawn as pairs of complements; 0 for a single isotonic fit.
     judge : JudgeFingerprint, optional
         The judge that gives the scores; kept in the file and compared by ``check_judge``.
     label_source : str, optional
@@ -150,7 +153,7 @@ class Calibrator:
         groups : sequence, shape (n_items,), optional
             Items that share a question, kept together when forecasts are compared. None in it is a group of its own.
         sample_weight : array_like, shape (n_items,), optional
-            A weight of 2 is a row given twice in the same group; a weight of 0 is a row left out.
+            A weight of 2 is a row given twice, in its group; a weight of 0 is a row left out.
         rng : numpy.random.Generator or int, optional
             Draws the half-samples. None is a fixed stream: the same labels give the same calibrator.
 
@@ -164,11 +167,10 @@ class Calibrator:
         CalibrationError
             The inputs do not fit together; the message names the row.
         """
-        # Nothing should load the package's root before it has finished loading itself.
-        from isograde._version import __version__
-
         scale, score = ScoreScale.of(probabilities, n_levels=self.n_levels, score_range=self.score_range)
         not_empty(score)
+        if self.n_subsamples < 0:
+            raise CalibrationError("n_subsamples must be 0 or more")
         levels = as_gold(gold, len(score), scale.n_levels)
         sample = canonical(score, _on_grid(levels, scale.n_levels), as_weight(sample_weight, len(score)), groups)
         self.support_ = np.union1d(np.arange(scale.n_levels, dtype=np.float64), sample.gold)
@@ -224,6 +226,20 @@ class Calibrator:
         """
         _, scale = self._fitted()
         return self._collect(probabilities, lambda cdf: level_probabilities(_masses(cdf), self.support_, scale.n_levels))
+
+    def predict_at_least(self, probabilities: ArrayLike, level: float) -> FloatArray:
+        """P(gold ≥ level), shape (n_items,); the level is an index, fractions allowed. The rest is as in ``predict``.
+
+        Examples
+        --------
+        >>> gold = np.repeat([0, 4], 10)
+        >>> Calibrator(score_range=(0, 1)).fit(gold / 4, gold).predict_at_least([0.0, 1.0], 3).round(2)
+        array([0.02, 0.98])
+        """
+        self._fitted()
+        # Fractional gold, such as thirds, is not exact in binary.
+        beyond = self.support_ >= level - SAME_LEVEL
+        return self._collect(probabilities, lambda cdf: _masses(cdf)[:, beyond].sum(axis=1))
 
     def unfitted(self) -> Self:
         """Return a new calibrator with the same parameters and no labels."""

@@ -153,7 +153,11 @@ def cross_fit(
     for held_out in range(int(fold.max()) + 1):
         rows, others = np.flatnonzero(fold == held_out), np.flatnonzero(fold != held_out)
         fitted = template.unfitted().fit(
-            values[others], levels[others], groups=keys[others], sample_weight=weight[others], rng=generator
+            values[others],
+            levels[others],
+            groups=None if groups is None else keys[others],
+            sample_weight=weight[others],
+            rng=generator,
         )
         distribution = fitted.predict_distribution(values[rows])
         median[rows], mean[rows], proba[rows] = (

@@ -17,11 +17,15 @@ __all__: list[str] = []
 # Up to here the isotonic part averages over half-samples; with more labels that changes nothing and costs much.
 MAX_SUBAGGED = 10_000
 N_FOLDS = 5
+# A mean over half-samples bends at nearly every score; this many points draw it as well, in a smaller file.
+MAX_SUBAGGED_KNOTS = 1_000
 # Steps of 0.1 on each weight: 66 pools.
 GRID_STEPS = 10
 # How fast a pool loses trust: by exp(−SHARPNESS) for each group of labels and each climatology's worth of CRPS.
 # tests/bench/calibration_table.py shows the errors to be flat between 2 and 8.
 SHARPNESS = 3.0
+# A CRPS, in levels, that is rounding and not spread.
+NO_SPREAD = 1e-12
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,7 +52,7 @@ def held_out_groups(n_groups: int, n_subsamples: int, rng: np.random.Generator) 
         fold[rng.permutation(n_groups)] = np.arange(n_groups) % N_FOLDS
         return [fold == f for f in range(min(N_FOLDS, n_groups))]
     held_out: list[BoolArray] = []
-    for _ in range(n_subsamples // 2):
+    for _ in range((n_subsamples + 1) // 2):
         half = np.zeros(n_groups, dtype=bool)
         half[rng.permutation(n_groups)[: n_groups // 2]] = True
         held_out += [half, ~half]
@@ -92,11 +96,14 @@ def fit_pool(
             error = np.vstack([left_out / times, raw]) - below
             products += width * (error * weight) @ error.T / total
     knots, cdf = merge_curves(curves) if curves else (at[:1], np.empty((1, 0)))
+    if subagged and len(knots) > MAX_SUBAGGED_KNOTS:
+        drawn = np.linspace(0, len(knots) - 1, MAX_SUBAGGED_KNOTS).round().astype(np.intp)
+        knots, cdf = knots[drawn], cdf[drawn]
     return FittedPool(
         knots=knots,
         # The fits are ordered along the support in theory; rounding may break it by an ulp.
         cdf=np.clip(np.maximum.accumulate(cdf, axis=1), 0, 1),
-        climatology=climatology,
+        climatology=np.clip(np.maximum.accumulate(climatology), 0, 1),
         weights=pool_weights(products, sample.n_groups if held_out else 0, with_raw=raw_level is not None),
     )
 
@@ -111,8 +118,8 @@ def pool_weights(products: FloatArray, n_groups: int, *, with_raw: bool) -> Floa
     grid = np.column_stack([first, second, GRID_STEPS - first - second])
     grid = grid[(grid[:, 2] >= 0) if with_raw else (grid[:, 2] == 0)] / GRID_STEPS
     crps = np.einsum("ga,ab,gb->g", grid, products, grid)
-    # Climatology's CRPS is zero only where every label is the same; then any positive scale tells right from wrong.
-    scale = products[1, 1] if products[1, 1] > 0 else 1.0
+    # Climatology's CRPS is zero, but for rounding, only where every label is the same; then levels are the scale.
+    scale = products[1, 1] if products[1, 1] > NO_SPREAD else 1.0
     trust = np.exp(-SHARPNESS * n_groups * (crps - crps.min()) / scale)
     weights: FloatArray = trust @ grid / trust.sum()
     return np.clip(weights, 0, 1)

@@ -184,8 +184,8 @@ def bootstrap_mean(
     generator = as_rng(rng)
     means = np.empty(n_resamples)
     for resample in range(n_resamples):
-        drawn = np.bincount(generator.integers(0, len(size), len(size)), minlength=len(size))
-        means[resample] = (drawn @ total) / (drawn @ size)
+        drawn = generator.integers(0, len(size), len(size))
+        means[resample] = total[drawn].sum() / size[drawn].sum()
     low, high = np.quantile(means, _tails(confidence_level))
     return Interval(low=float(low), high=float(high), confidence_level=confidence_level, n_groups=len(size))
 

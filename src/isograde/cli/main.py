@@ -10,6 +10,7 @@ import click
 from isograde import __version__
 from isograde.cli.demo import demo
 from isograde.cli.rubrics import rubrics
+from isograde.cli.sample import sample
 from isograde.cli.score import score
 from isograde.errors import IsogradeError, ServerError
 
@@ -40,6 +41,7 @@ def cli() -> None:
 cli.add_command(demo)
 cli.add_command(score)
 cli.add_command(rubrics)
+cli.add_command(sample)
 
 
 def main() -> None:

@@ -39,6 +39,7 @@ A server of your own (vLLM, llama.cpp, SGLang, Ollama, LiteLLM …):
 @click.option("-o", "--output", help="File for the grades, .jsonl or .csv. Without it: JSONL on standard output.")
 @model_options
 @data_options
+@click.option("--calibration", metavar="FILE", help="Calibrator of this judge (from isograde calibrate) for the first rubric.")
 @click.option("--fail-under", type=click.FloatRange(0, 1), help="Exit with 1 if a rubric's mean score is below this.")
 @click.option("--max-failures", default="5%", show_default=True, metavar="N|P%", help="Exit with 3 if more rows fail than this.")
 @click.option("--dry-run", is_flag=True, help="Show the first request and how many calls it takes; send nothing.")
@@ -83,6 +84,7 @@ def judges_of(
     max_tokens: int | None,
     prefill: bool | None,
     timeout: float | None,
+    calibration: str | None = None,
     **_: Any,
 ) -> list[Judge]:
     """Make a judge a rubric, all on one backend."""
@@ -94,6 +96,7 @@ def judges_of(
         api_key=api_key(api_key_env),
         concurrency=concurrency,
         min_mass=min_mass,
+        calibrator=calibration,
         **{name: value for name, value in given.items() if value is not None},
     )
     return [first, *(first.with_rubric(rubric) for rubric in rubrics[1:])]

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import csv
 import json
+import math
 from collections.abc import Callable, Mapping
+from dataclasses import asdict
 from pathlib import Path
 from types import TracebackType
 from typing import IO, Any, Literal, Self
@@ -15,7 +17,7 @@ from isograde.datasets import Row
 from isograde.errors import UserError
 from isograde.records import FailureStatus, Grade, GradeFailure, Method
 
-__all__ = ["FailureLine", "GradeLine", "ResultWriter", "line_of"]
+__all__ = ["FailureLine", "GradeLine", "ResultWriter", "line_of", "safe_cell"]
 
 
 class _Line(BaseModel):
@@ -27,6 +29,17 @@ class _Line(BaseModel):
     index: int
     group: str | None
     rubric: str
+
+
+class CalibratedLine(BaseModel):
+    """As :class:`isograde.records.Calibrated`."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    level: float
+    score: float
+    probabilities: dict[str, float]
+    p_pass: float
 
 
 class GradeLine(_Line):
@@ -45,6 +58,7 @@ class GradeLine(_Line):
     missing_levels: tuple[str, ...]
     prefix_probability: float | None
     reference_index: int | None
+    calibrated: CalibratedLine | None
     gold: float | None
     raters: tuple[float | None, ...]
     model: str
@@ -111,6 +125,7 @@ def line_of(row: Row, grade: Grade | GradeFailure) -> GradeLine | FailureLine:
         missing_levels=seen.missing_levels,
         prefix_probability=seen.prefix_probability,
         reference_index=grade.reference_index,
+        calibrated=None if grade.calibrated is None else CalibratedLine.model_construct(**asdict(grade.calibrated)),
         model=grade.model,
         adapter=grade.adapter,
         method=grade.method,
@@ -125,6 +140,8 @@ def line_of(row: Row, grade: Grade | GradeFailure) -> GradeLine | FailureLine:
 
 
 _ORDER = [*GradeLine.model_fields]
+_CALIBRATED = ("level", "score", "p_pass")
+_NO_CELL = {"probabilities", "metadata", "raters", "missing_levels", "calibrated"}
 
 
 def _json(line: GradeLine | FailureLine) -> str:
@@ -132,21 +149,29 @@ def _json(line: GradeLine | FailureLine) -> str:
     content = {name: getattr(line, name) for name in _ORDER if name in type(line).model_fields}
     if isinstance(line, FailureLine):
         content["message"] = line.message
+    elif line.calibrated is not None:
+        content["calibrated"] = dict(line.calibrated)
     try:
-        text = json.dumps(content, ensure_ascii=False, allow_nan=False, default=str)
+        text = json.dumps(content, ensure_ascii=False, allow_nan=False)
         text.encode()
-    except ValueError:  # metadata may hold what JSON or UTF-8 has not
-        text = json.dumps(_finite(content), default=str)
+    except (ValueError, TypeError):  # metadata may hold what JSON or UTF-8 has not
+        text = json.dumps(_jsonable(content))
     return text + "\n"
 
 
-def _finite(value: Any) -> Any:
-    """Replace NaN and infinities, which JSON has not, by null."""
+def _jsonable(value: Any) -> Any:
+    """Bring metadata of any kind into what JSON has: null for NaN and infinities, numbers for NumPy's, text for the rest."""
     if isinstance(value, float):
-        return value if value - value == 0 else None
+        return value if math.isfinite(value) else None
+    if value is None or isinstance(value, str | bool | int):
+        return value
     if isinstance(value, Mapping):
-        return {str(key): _finite(each) for key, each in value.items()}
-    return [_finite(each) for each in value] if isinstance(value, list | tuple) else value
+        return {str(key): _jsonable(each) for key, each in value.items()}
+    if isinstance(value, list | tuple):
+        return [_jsonable(each) for each in value]
+    if hasattr(value, "tolist"):
+        return _jsonable(value.tolist())
+    return str(value)
 
 
 class ResultWriter:
@@ -195,8 +220,13 @@ class ResultWriter:
                 raise UserError(f"{self._target}: cannot be written: {error.strerror}") from None
         file = self._file
         if isinstance(self._target, Path) and self._target.suffix.lower() == ".csv":
-            names = [name for name in _ORDER if name not in {"probabilities", "metadata", "raters", "missing_levels"}]
-            columns = [*names, "message", *(f"p_{label}" for label in self._labels)]
+            names = [name for name in _ORDER if name not in _NO_CELL]
+            columns = [
+                *names,
+                *(f"calibrated_{name}" for name in _CALIBRATED),
+                "message",
+                *(f"p_{label}" for label in self._labels),
+            ]
             table = csv.DictWriter(file, columns, restval="", lineterminator="\n")
             table.writeheader()
             self._write = lambda line: table.writerow(self._cells(line, names))
@@ -209,9 +239,11 @@ class ResultWriter:
         if isinstance(line, FailureLine):
             cells["message"] = line.message
         else:
+            if line.calibrated is not None:
+                cells |= {f"calibrated_{name}": getattr(line.calibrated, name) for name in _CALIBRATED}
             cells["expected_level_bounds"] = "{:.6g} – {:.6g}".format(*line.expected_level_bounds)
             cells |= {f"p_{label}": p for label, p in line.probabilities.items()}
-        return {name: _safe_cell(value) for name, value in cells.items()}
+        return {name: safe_cell(value) for name, value in cells.items()}
 
     def __enter__(self) -> Self:
         return self
@@ -221,9 +253,9 @@ class ResultWriter:
             self._file.close()
 
 
-def _safe_cell(value: Any) -> Any:
-    """Keep text from acting as a formula; lone surrogates are replaced."""
+def safe_cell(value: Any) -> Any:
+    """Keep text from acting as a formula by an apostrophe, which can be taken off again; lone surrogates are replaced."""
     if not isinstance(value, str):
         return "" if value is None else value
     value = value.encode("utf-8", "replace").decode()
-    return f"'{value}" if value.lstrip().startswith(("=", "+", "-", "@")) or value.startswith(("\t", "\r")) else value
+    return f"'{value}" if value.lstrip().startswith(("=", "+", "-", "@", "'")) or value.startswith(("\t", "\r")) else value

@@ -46,16 +46,17 @@ def bar(probabilities: Iterable[float]) -> str:
 def grade_table(graded: Sequence[tuple[Row, Grade | GradeFailure]], labels: Sequence[str]) -> Table:
     """Lay out graded rows: id, output, a bar of level probabilities, label, passed, gold."""
     has_gold = any(row.gold is not None for row, _ in graded)
-    table = Table(box=None, pad_edge=False, header_style="bold")
-    table.add_column("item", no_wrap=True)
-    table.add_column("answer", no_wrap=True, overflow="ellipsis", max_width=44)
-    table.add_column(f"levels {labels[0]}–{labels[-1]}", no_wrap=True)
-    table.add_column("label", no_wrap=True)
-    table.add_column("passed", no_wrap=True)
+    ids = [plain(row.item.id or str(row.index), 24) for row, _ in graded]
+    table = Table(box=None, pad_edge=False, header_style="bold", expand=True)
+    table.add_column("item", no_wrap=True, min_width=max(map(len, ids), default=4))
+    table.add_column("answer", no_wrap=True, overflow="ellipsis", ratio=1)
+    table.add_column(f"{labels[0]}–{labels[-1]}", no_wrap=True, min_width=len(labels))
+    table.add_column("label", no_wrap=True, min_width=7)
+    table.add_column("passed", no_wrap=True, min_width=6)
     if has_gold:
-        table.add_column("gold", justify="right", no_wrap=True)
-    for row, grade in graded:
-        cells = [plain(row.item.id or str(row.index), 24), plain(row.item.output or "", 44)]
+        table.add_column("gold", justify="right", no_wrap=True, min_width=4)
+    for shown, (row, grade) in zip(ids, graded, strict=True):
+        cells = [shown, plain(row.item.output or "", 200)]
         if isinstance(grade, GradeFailure):
             cells += ["", plain(grade.status), "–"]
         else:
@@ -78,11 +79,15 @@ def summary_view(summary: Summary) -> RenderableType:
 
     failed = ", ".join(f"{count} {status}" for status, count in summary.failures.items())
     line("rows", f"{summary.n}: {summary.n_graded} graded, {summary.n_failed} failed" + (f" ({failed})" if failed else ""))
-    line("mean score", _with_bounds(summary.mean_score, summary.mean_score_bounds, summary.n_failed, "{:.3f}"))
+    line(
+        "calibrated mean" if summary.calibrated else "mean score",
+        _with_bounds(summary.mean_score, summary.mean_score_bounds, summary.n_failed, "{:.3f}"),
+    )
     line("pass rate", _with_bounds(summary.pass_rate, summary.pass_rate_bounds, summary.n_failed, "{:.1%}"))
     if summary.n_gold:
         rho = "not defined" if summary.spearman is None else f"{summary.spearman:.2f}"
-        line("against gold", f"MAE {summary.mae:.2f} levels, Spearman {rho} (n = {summary.n_gold}, not calibrated)")
+        raw = "" if summary.calibrated else ", not calibrated"
+        line("against gold", f"MAE {summary.mae:.2f} levels, Spearman {rho} (n = {summary.n_gold}{raw})")
     cached = f" ({summary.cached_tokens:,} from the prefix cache)" if summary.cached_tokens else ""
     if summary.input_tokens:
         line("tokens", f"{summary.input_tokens:,} in{cached}, {summary.output_tokens:,} out")

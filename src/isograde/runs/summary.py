@@ -27,6 +27,9 @@ class Summary:
         Rows, rows with a grade, rows without.
     failures : dict of str to int
         How many rows failed by which status.
+    calibrated : bool
+        Whether the run's grades are calibrated: then the means are those of ``calibrated.score`` and ``p_pass``, and the distance
+        to gold is that of ``calibrated.level``.
     mean_score, pass_rate : float or None
         Over the graded rows that have a score; None where there is none.
     mean_score_bounds, pass_rate_bounds : tuple of float or None
@@ -36,7 +39,7 @@ class Summary:
     n_gold : int
         Graded rows with a gold label.
     mae : float or None
-        Mean |expected level − gold|, in levels.
+        Mean |expected level − gold|, in levels; against labels that the calibrator was fitted to it says nothing.
     spearman : float or None
         Rank correlation of expected level and gold; None where it is not defined.
     input_tokens, output_tokens, cached_tokens : int
@@ -51,6 +54,7 @@ class Summary:
     n_graded: int
     n_failed: int
     failures: dict[str, int]
+    calibrated: bool
     mean_score: float | None
     mean_score_bounds: tuple[float, float] | None
     pass_rate: float | None
@@ -70,8 +74,9 @@ class Tally:
 
     def __init__(self, rubric: Rubric) -> None:
         self._rubric = rubric
-        self._n = self._n_scored = self._n_passed = 0
-        self._sum = 0.0
+        self._n = self._n_scored = 0
+        self._sum = self._passed = 0.0
+        self._calibrated = False
         self._failures: Counter[str] = Counter()
         self._levels = [0] * len(rubric.labels)
         self._expected, self._gold = array("d"), array("d")
@@ -86,10 +91,12 @@ class Tally:
         self._levels[grade.level] += 1
         if grade.score is not None:
             self._n_scored += 1
-            self._sum += grade.score
-            self._n_passed += bool(grade.passed)
+            better = grade.calibrated
+            self._calibrated = better is not None
+            self._sum += grade.score if better is None else better.score
+            self._passed += bool(grade.passed) if better is None else better.p_pass
         if row.gold is not None and self._rubric.scale == "ordered":
-            self._expected.append(grade.expected_level)
+            self._expected.append(grade.expected_level if grade.calibrated is None else grade.calibrated.level)
             self._gold.append(row.gold)
         if grade.usage is not None:
             used = grade.usage
@@ -119,10 +126,11 @@ class Tally:
             n_graded=self._n - n_failed,
             n_failed=n_failed,
             failures=dict(self._failures.most_common()),
+            calibrated=self._calibrated,
             mean_score=self._sum / self._n_scored if scored else None,
             mean_score_bounds=(self._sum / total, (self._sum + n_failed) / total) if scored else None,
-            pass_rate=self._n_passed / self._n_scored if scored else None,
-            pass_rate_bounds=(self._n_passed / total, (self._n_passed + n_failed) / total) if scored else None,
+            pass_rate=self._passed / self._n_scored if scored else None,
+            pass_rate_bounds=(self._passed / total, (self._passed + n_failed) / total) if scored else None,
             histogram=tuple(self._levels),
             n_gold=len(self._gold),
             mae=mae,
@@ -134,14 +142,10 @@ class Tally:
         )
 
 
-def _distance(expected: array[float], gold: array[float]) -> tuple[float | None, float | None]:
+def _distance(predicted: array[float], gold: array[float]) -> tuple[float | None, float | None]:
     """MAE and Spearman's ρ of two columns; None where they are not defined."""
     if not gold:
         return None, None
-    import numpy as np
-    from scipy.stats import rankdata
+    from isograde.calibration.metrics import mae, spearman
 
-    x, y = np.frombuffer(expected), np.frombuffer(gold)
-    ranks = rankdata(x), rankdata(y)
-    defined = len(gold) > 1 and np.ptp(x) > 0 and np.ptp(y) > 0
-    return float(np.abs(x - y).mean()), float(np.corrcoef(*ranks)[0, 1]) if defined else None
+    return mae(predicted, gold).value, spearman(predicted, gold).value

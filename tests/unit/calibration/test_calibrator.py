@@ -36,6 +36,8 @@ def check_sane(calibrator, x, n_levels):
         np.testing.assert_allclose(table.sum(axis=1), 1, atol=1e-12)
     np.testing.assert_allclose(proba @ np.arange(n_levels), mean, atol=1e-12)
     np.testing.assert_allclose(distribution @ calibrator.support_, mean, atol=1e-12)
+    at_least = calibrator.predict_at_least(x, 0.75 * (n_levels - 1))
+    np.testing.assert_allclose(at_least, distribution[:, calibrator.support_ >= 0.75 * (n_levels - 1)].sum(axis=1), atol=1e-12)
     # Lower median: half or more at or below it, less than half strictly below.
     for value, row in zip(median, distribution, strict=True):
         assert row[calibrator.support_ <= value].sum() >= 0.5 - 1e-6
@@ -109,6 +111,14 @@ def test_a_weight_of_zero_is_a_row_left_out():
     with_zeros = Calibrator().fit(x, gold, groups=groups, sample_weight=weight)
     without = Calibrator().fit(x[kept], gold[kept], groups=groups[kept])
     np.testing.assert_array_equal(with_zeros.predict_distribution(new), without.predict_distribution(new))
+
+
+@pytest.mark.parametrize("spread", [0, 1])
+def test_the_scale_of_the_weights_does_not_matter(spread):
+    x, gold = probabilities(30), 3 - spread * RNG.integers(0, 3, 30)
+    # Thirds are rounded in every sum; one is not.
+    thirds = Calibrator().fit(x, gold, sample_weight=np.full(30, 1 / 3)).predict_distribution(x)
+    np.testing.assert_allclose(thirds, Calibrator().fit(x, gold).predict_distribution(x), atol=1e-9)
 
 
 def test_plain_scores_without_a_range_leave_the_raw_forecast_out():
@@ -185,6 +195,7 @@ def test_what_does_not_fit_together_is_refused(kind, arguments, options, message
         ({"score_range": (1, 0)}, [0.5, 0.5], "score_range must be"),
         ({"score_range": (0, 1)}, [0.5, 1.5], "row 1: score 1.5 is outside score_range"),
         ({"n_levels": 0}, [0.5, 0.5], "n_levels must be 1 or more"),
+        ({"n_subsamples": -1}, [0.5, 0.5], "n_subsamples must be 0 or more"),
     ],
 )
 def test_parameters_that_contradict_the_scores_are_refused(parameters, scores, message):
@@ -264,6 +275,35 @@ def test_a_damaged_file_is_refused(change, message):
     change(file)
     with pytest.raises(CalibrationError, match=message):
         Calibrator.from_json(json.dumps(file))
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_weights_of_any_size_make_a_file(seed):
+    # Sums of such weights differ in their last bits, and must not carry a probability past 1.
+    rng = np.random.default_rng(seed)
+    weight = rng.exponential(size=50) ** 3
+    calibrator = Calibrator().fit(rng.dirichlet(np.ones(5), size=50), rng.integers(0, 3, 50), sample_weight=weight)
+    assert Calibrator.from_json(calibrator.to_json()).climatology_.sum() == pytest.approx(1)
+
+
+@pytest.mark.parametrize("n_subsamples", [0, 1, 2])
+def test_few_half_samples_still_weigh_the_pool(n_subsamples):
+    # A judge that is right and bent: the isotonic part must win, however few part-fits there are.
+    score = np.tile([0.1, 0.15, 0.2, 0.25, 0.3], 20)
+    calibrator = Calibrator(score_range=(0, 1), n_subsamples=n_subsamples).fit(score, np.tile(np.arange(5), 20))
+    assert calibrator.weights_.isotonic > 0.9
+    np.testing.assert_array_equal(calibrator.predict(score[:5]), np.arange(5))
+
+
+def test_a_file_stays_small_and_nearly_the_same(monkeypatch):
+    score = np.random.default_rng(0).uniform(0, 4, 3000)
+    gold = np.clip(np.round(score + np.random.default_rng(1).normal(size=3000)), 0, 4)
+    small = Calibrator(score_range=(0, 4)).fit(score, gold)
+    assert len(json.loads(small.to_json())["thresholds"]) <= 1000
+    monkeypatch.setattr("isograde.calibration.pool.MAX_SUBAGGED_KNOTS", 10_000)
+    full = Calibrator(score_range=(0, 4)).fit(score, gold)
+    assert len(json.loads(full.to_json())["thresholds"]) > 1000
+    assert np.abs(small.predict_proba(score) - full.predict_proba(score)).mean() < 0.002
 
 
 def test_text_that_is_no_json_is_refused():
