@@ -1,12 +1,15 @@
-"""MAE ÷ the smaller of raw judge's and constant's, on the stored judges of ../shared/data and on simulated ones.
+"""MAE ÷ the smaller of raw judge's and constant's: stored judges and word overlap on ../shared/data, and simulated judges.
 
-Run from the repository root; about two minutes:
+Run from the repository root; about three minutes:
 
-    python tests/bench/calibration_table.py [--repeats 40]
+    python tests/bench/calibration_table.py [--repeats 40] [--grades grades.jsonl]
 
-Each repeat draws whole groups until n labels are there, fits on them and measures on every other group. The constant is the
-training labels' lower median; raw is the judge's expected level; both on the same test part. A cell is the mean over tasks ± its
-standard error over tasks.
+``--grades`` adds a table of other judges: one JSON object a line with ``task``, ``probabilities`` (one a level), ``gold`` (in
+level indices) and ``group``.
+
+Each repeat draws groups until n labels are there, at most ten of a group unless there are few groups, fits on them and measures
+on every other group. The constant is the training labels' lower median; raw is the judge's expected level; both on the same test
+part. A cell is the mean over tasks ± its standard error over tasks.
 """
 
 from __future__ import annotations
@@ -15,7 +18,8 @@ import argparse
 import gzip
 import json
 import os
-from collections import defaultdict
+import re
+from collections import Counter, defaultdict
 from pathlib import Path
 
 import numpy as np
@@ -25,6 +29,8 @@ from isograde.calibration import Calibrator, fit_idr
 SHARED = Path(os.environ.get("ISOGRADE_SHARED", Path(__file__).resolve().parents[3] / "shared")) / "data"
 SIZES = (10, 20, 30, 50, 100, 200)
 MIN_TEST = 20
+# Labels of one group at most, unless there are too few groups.
+MOST_A_GROUP = 10
 METHODS = ("isotonic mean", "plain IDR", "pool", "constant", "raw")
 
 
@@ -45,6 +51,44 @@ def stored_tasks():
                 np.array([row["group"] for row in rows]),
             )
     return tasks
+
+
+def overlap(output, references):
+    """F1 of the words of an answer and its nearest reference: a cheap judge, on 0–1."""
+    words = Counter(re.findall(r"\w+", output.lower()))
+    best = 0.0
+    for reference in references:
+        other = Counter(re.findall(r"\w+", reference.lower()))
+        best = max(best, 2 * (words & other).total() / max(1, words.total() + other.total()))
+    return best
+
+
+def overlap_tasks(most=1500):
+    """Human gold beside word overlap, a score without probabilities: (score, gold level, groups)."""
+    tasks = {}
+    for name in ("saf2_en", "saf1_de", "scientsbank_3way", "beetle_3way", "evouna_nq", "evouna_tq", "wmt23_zhen"):
+        with gzip.open(SHARED / f"{name}.jsonl.gz", "rt", encoding="utf-8") as lines:
+            rows = [row for row in map(json.loads, lines) if row["expected"] and row["output"]]
+        rows = [rows[i] for i in np.random.default_rng(0).permutation(len(rows))[:most]]
+        references = [row["expected"] if isinstance(row["expected"], list) else [row["expected"]] for row in rows]
+        tasks[name] = (
+            np.array([overlap(row["output"], texts) for row, texts in zip(rows, references, strict=True)]),
+            np.array([4 * (row["gold"] - row["gold_scale"][0]) / np.ptp(row["gold_scale"]) for row in rows]),
+            np.array([str(row.get("group") or row["id"]) for row in rows]),
+        )
+    return tasks
+
+
+def graded_tasks(path):
+    """Tasks of a file of grades."""
+    by_task = defaultdict(list)
+    with path.open(encoding="utf-8") as lines:
+        for row in map(json.loads, lines):
+            by_task[row["task"]].append(row)
+    return {
+        task: tuple(np.array([row[field] for row in rows]) for field in ("probabilities", "gold", "group"))
+        for task, rows in by_task.items()
+    }
 
 
 JUDGES = {
@@ -78,11 +122,15 @@ def simulated_tasks(n=600, questions=120):
 
 
 def draw(groups, n, rng):
-    """Rows of whole groups in random order, as many groups as n labels take; the last one is cut."""
+    """Rows by group, groups in random order, until n labels are there; every row of another group is left to test on."""
     names, code = np.unique(groups, return_inverse=True)
-    rank = rng.permutation(len(names))[code]
-    order = np.argsort(rank, kind="stable")
-    train = order[:n]
+    order = rng.permutation(len(groups))
+    order = order[np.argsort(rng.permutation(len(names))[code[order]], kind="stable")]
+    # With a few large groups, labels come from half of them, so that the rest can be tested on.
+    share = max(1, -(-n // max(1, len(names) // 2)))
+    first = np.r_[True, code[order][1:] != code[order][:-1]]
+    place = np.arange(len(order)) - np.maximum.accumulate(np.where(first, np.arange(len(order)), 0))
+    train = order[place < max(share, MOST_A_GROUP)][:n]
     return train, np.flatnonzero(~np.isin(code, code[train]))
 
 
@@ -92,10 +140,11 @@ def errors(task, n, rng):
     train, test = draw(groups, n, rng)
     if len(test) < MIN_TEST:
         return None
-    level = probabilities @ np.arange(probabilities.shape[1])
+    plain = probabilities.ndim == 1
+    level = 4 * probabilities if plain else probabilities @ np.arange(probabilities.shape[1])
     idr = fit_idr(level[train], gold[train])
     cdf = idr.predict_cdf(level[test])
-    pool = Calibrator().fit(probabilities[train], gold[train], groups=groups[train], rng=rng)
+    pool = Calibrator(score_range=(0, 1) if plain else None).fit(probabilities[train], gold[train], groups=groups[train], rng=rng)
     predicted = {
         "isotonic mean": idr.support[-1] - cdf[:, :-1] @ np.diff(idr.support),
         "plain IDR": idr.support[(cdf < 0.5 - 1e-9).sum(axis=1)],
@@ -135,15 +184,20 @@ def main():
     """Print the tables."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--repeats", type=int, default=40)
-    repeats = parser.parse_args().repeats
+    parser.add_argument("--grades", type=Path, default=None)
+    arguments = parser.parse_args()
+    repeats = arguments.repeats
     if SHARED.is_dir():
         stored = stored_tasks()
         probabilities, gold, _ = stored["llm_rubric_real/Q0"]
         rmse = np.sqrt(((probabilities @ np.arange(4) - gold) ** 2).mean())
         print(f"RMSE of the expected level, llm_rubric_real Q0, {len(gold)} rows, native 1–4: {rmse:.4f} (published 0.919)")
         print_table("Stored judges (llm_rubric_real, llm_rubric_synth: one task a criterion)", stored, repeats)
+        print_table("Word overlap as the judge, human gold (a plain score on 0–1)", overlap_tasks(), repeats)
     else:
         print(f"stored judges skipped: {SHARED} is missing")
+    if arguments.grades:
+        print_table(f"Judges in {arguments.grades.name}", graded_tasks(arguments.grades), repeats)
     print_table("Simulated judges: " + ", ".join(JUDGES) + " × even, skewed gold", simulated_tasks(), repeats)
 
 

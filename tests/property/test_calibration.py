@@ -27,12 +27,12 @@ def pooled():
 
 
 @settings(max_examples=60, deadline=None)
-@given(ROWS)
-def test_weights_are_repeats(rows):
+@given(ROWS, st.booleans())
+def test_weights_are_repeats(rows, grouped):
     score, gold, weight, group = columns(rows)
     times = weight.astype(int)
-    pool = pooled().fit(score, gold, groups=group, sample_weight=weight)
-    repeated = pooled().fit(np.repeat(score, times), np.repeat(gold, times), groups=np.repeat(group, times))
+    pool = pooled().fit(score, gold, groups=group if grouped else None, sample_weight=weight)
+    repeated = pooled().fit(np.repeat(score, times), np.repeat(gold, times), groups=np.repeat(group, times) if grouped else None)
     np.testing.assert_allclose(pool.predict_distribution(GRID), repeated.predict_distribution(GRID), atol=1e-9)
     plain = IsotonicCalibrator().fit(score, gold, sample_weight=weight).predict(GRID)
     np.testing.assert_allclose(

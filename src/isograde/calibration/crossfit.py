@@ -152,12 +152,9 @@ def cross_fit(
     tables: list[tuple[IntArray, FloatArray, FloatArray, FloatArray]] = []
     for held_out in range(int(fold.max()) + 1):
         rows, others = np.flatnonzero(fold == held_out), np.flatnonzero(fold != held_out)
+        own_groups = None if groups is None else keys[others]
         fitted = template.unfitted().fit(
-            values[others],
-            levels[others],
-            groups=None if groups is None else keys[others],
-            sample_weight=weight[others],
-            rng=generator,
+            values[others], levels[others], groups=own_groups, sample_weight=weight[others], rng=generator
         )
         distribution = fitted.predict_distribution(values[rows])
         median[rows], mean[rows], proba[rows] = (
