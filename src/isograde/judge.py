@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import AsyncGenerator, AsyncIterator, Iterable, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import replace
@@ -296,7 +297,7 @@ def _backend(
         if options or api_key is not None:
             given = ", ".join([*options, *(["api_key"] if api_key is not None else [])])
             raise UserError(f"{given}: only for a model at a server; the embedded one takes none of these")
-        return EmbeddedBackend(model)
+        return EmbeddedBackend(model, progress=_tell)
     from isograde.backends.chat import ChatBackend
 
     if model is None:
@@ -307,6 +308,11 @@ def _backend(
         return ChatBackend(str(model), base_url=base_url, api_key=api_key, client=client, **options)
     except TypeError as error:
         raise UserError(f"Judge: {str(error).removeprefix('ChatBackend.__init__() ')}") from None
+
+
+def _tell(said: str) -> None:
+    """Say on standard error that something is fetched, which happens once."""
+    sys.stderr.write(f"isograde: {said}\n")
 
 
 def _rank(grade: Grade) -> float:

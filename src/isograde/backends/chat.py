@@ -118,26 +118,28 @@ class ChatBackend:
         """Send the request, mending what the server rejects."""
         import openai
 
+        del labels  # every label is read from the list; none is forced
         answer: Reply | GradeFailure = GradeFailure(status="server_error", message="every form of the request was rejected")
+        asked = self._parameters
         for _ in range(_MENDS):
-            asked = self._parameters
+            remembered = True
             try:
-                answer = await self._send(self.request(prompt, labels))
+                answer = await self._send({"model": self.model, **asked.body(prompt)})
             except openai.APIStatusError as error:
                 message = _error_message(error)
-                mended = mend(asked, error.status_code, message)
-                if mended is None:
+                changed = mend(asked, error.status_code, message)
+                if changed is None:
                     return await self._status_failure(error, message)
-                if self._parameters is asked:  # another request may have mended it meanwhile
-                    self._parameters = mended
-                continue
             except openai.APIConnectionError as error:
                 return self._connection_failure(error)
-            if isinstance(answer, Reply) and asked.max_tokens == 1 and _stopped_short(answer.body):
-                if self._parameters is asked:
-                    self._parameters = asked.with_max_tokens(_ANSWER_ROOM)
-                continue
-            break
+            else:
+                if not (isinstance(answer, Reply) and asked.max_tokens == 1 and _stopped_short(answer.body)):
+                    return answer
+                changed = asked.with_max_tokens(_ANSWER_ROOM)
+                remembered = _chosen_first(answer.body)  # a blank that was sampled by chance says nothing of other items
+            if remembered and self._parameters is asked:
+                self._parameters = changed
+            asked = changed
         return answer
 
     async def _send(self, body: dict[str, Any]) -> Reply | GradeFailure:
@@ -259,3 +261,12 @@ def _stopped_short(body: Any) -> bool:
     message = choice.get("message")
     content = message.get("content") if isinstance(message, Mapping) else None
     return content is None or (isinstance(content, str) and (not content.strip() or content.strip().startswith("<think")))
+
+
+def _chosen_first(body: Any) -> bool:
+    """Tell whether the chosen token was the most probable of the listed."""
+    try:
+        position = body["choices"][0]["logprobs"]["content"][0]
+        return bool(position["logprob"] >= max(token["logprob"] for token in position["top_logprobs"]))
+    except (KeyError, IndexError, TypeError, ValueError):
+        return True

@@ -2,23 +2,15 @@
 
 Content is tokenised apart from our own text, with special tokens off, and token ids are what is sent: nothing inside an item can
 become a token of the chat template. The assistant's turn is opened by the cue, one token is asked for, and its logprobs are read.
-
-The same prompt gives the same bits, whatever was graded before it or beside it: flash attention is off and the key-value cache
-holds 32-bit floats, because llama.cpp's other kernels round by the size of the batch (measured with SmolLM2-135M: up to 0.1 in a
-logprob when part of the prompt was cached).
 """
 
 from __future__ import annotations
 
 import asyncio
-import http.client
 import importlib.util
-import json
 import os
-import secrets
 import threading
 import time
-import weakref
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -26,9 +18,9 @@ from functools import lru_cache
 from itertools import takewhile
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlsplit
 
 from isograde.backends.base import Reply
+from isograde.backends.llama import Llama
 from isograde.backends.weights import FINGERPRINT, MEMBER, default_weights, weights_fingerprint
 from isograde.errors import UserError
 from isograde.prompt import CUE, Prompt, prompt_fingerprint
@@ -39,8 +31,6 @@ __all__ = ["EmbeddedBackend"]
 # Stand for the messages while the chat template is rendered
 _SYSTEM, _USER = "\u27e6what the rubric says\u27e7", "\u27e6what the item says\u27e7"
 _N_PROBS = 500  # listed tokens: costs nothing next to the whole vocabulary, and all levels are nearly always among them
-_CACHED_PROMPTS_MIB = 256  # prefixes of other rubrics, kept for when their turn comes
-_OMP_WAIT = "OMP_WAIT_POLICY"
 
 
 class EmbeddedBackend:
@@ -123,7 +113,7 @@ class EmbeddedBackend:
     def request(self, prompt: Prompt, labels: tuple[str, ...]) -> dict[str, Any]:
         """Show the request that :meth:`ask` would send: the text, how many tokens it has, and the parameters."""
         framed = self._framer.framed(prompt, labels)
-        parameters = {name: value for name, value in _completion(framed).items() if name != "prompt"}
+        parameters = {name: value for name, value in _completion(framed, _N_PROBS).items() if name != "prompt"}
         return {"model": self.model, "prompt": framed.text, "prompt_tokens": len(framed.ids), **parameters}
 
     async def aclose(self) -> None:
@@ -136,7 +126,7 @@ class EmbeddedBackend:
         with self._lock:
             if self._loaded is None:
                 path = default_weights(self._progress) if self._path is None else self._path
-                self._loaded = _Framer(_Llama(path, n_slots=self._n_slots, n_ctx=self._n_ctx))
+                self._loaded = _Framer(Llama(path, n_slots=self._n_slots, n_ctx=self._n_ctx))
             return self._loaded
 
     def _ask(self, prompt: Prompt, labels: tuple[str, ...]) -> Reply | GradeFailure:
@@ -148,10 +138,10 @@ class EmbeddedBackend:
         if len(framed.ids) >= llama.n_ctx:  # the answer needs one
             message = f"the prompt has {len(framed.ids):,} tokens; the model's context holds {llama.n_ctx - 1:,}"
             return GradeFailure(status="too_long", message=message)
-        answer = llama.complete(_completion(framed))
+        answer = llama.complete(_completion(framed, _N_PROBS))
         usage = _usage(answer)
         if not _lists(answer, framed.label_ids):
-            answer = llama.complete(_completion(framed, n_probs=llama.n_vocab))
+            answer = llama.complete(_completion(framed, llama.n_vocab))
         return Reply(body=_as_chat(answer), usage=usage, latency_s=time.perf_counter() - start)
 
     def _close(self) -> None:
@@ -183,7 +173,7 @@ class _Framed:
     label_ids: tuple[int, ...]
 
 
-def _completion(framed: _Framed, *, n_probs: int = _N_PROBS) -> dict[str, Any]:
+def _completion(framed: _Framed, n_probs: int) -> dict[str, Any]:
     """Write the request: one token, no sampler, logprobs as the model gives them."""
     return {
         "prompt": framed.ids,
@@ -243,7 +233,7 @@ class _Frame:
 class _Framer:
     """Puts prompts into a model's chat template, as token ids."""
 
-    def __init__(self, llama: _Llama) -> None:
+    def __init__(self, llama: Llama) -> None:
         self.llama = llama
         self._bos = llama.tokenize("", bos=True)[:1]
         with_system = llama.render([{"role": "system", "content": _SYSTEM}, {"role": "user", "content": _USER}])
@@ -306,87 +296,3 @@ def _alternate(prompt: Prompt) -> tuple[tuple[str, ...], list[str]]:
             contents.append(part.text)
             own.append("")
     return tuple(own), contents
-
-
-class _Llama:
-    """llama.cpp: answers in process; its tokenizer and its template over loopback, which is the only way to them."""
-
-    def __init__(self, path: Path, *, n_slots: int, n_ctx: int) -> None:
-        xllamacpp = _xllamacpp()
-        self.path = path
-        self._key = secrets.token_urlsafe(32)
-        params = xllamacpp.CommonParams()
-        params.model.path = str(path)
-        # A low-rank adapter will go into params.lora_adapters here
-        params.n_parallel, params.n_ctx = n_slots, n_slots * n_ctx
-        params.flash_attn_type = xllamacpp.llama_flash_attn_type.LLAMA_FLASH_ATTN_TYPE_DISABLED
-        params.cache_type_k = params.cache_type_v = xllamacpp.ggml_type.GGML_TYPE_F32
-        params.cache_ram_mib = _CACHED_PROMPTS_MIB
-        params.warmup = False
-        params.cpuparams.n_threads = params.cpuparams_batch.n_threads = _n_threads()
-        params.verbosity = -1  # its log goes to stderr, which is the user's
-        params.hostnames, params.port = ["127.0.0.1"], 0
-        params.api_keys = [self._key]
-        params.cors_origins, params.cors_credentials = "http://127.0.0.1", False
-        params.ui = params.endpoint_slots = params.endpoint_metrics = params.endpoint_props = False
-        try:
-            server = xllamacpp.Server(params)
-        except RuntimeError:
-            raise UserError(f"model {path}: llama.cpp cannot load it (damaged, of an unknown kind, or too large)") from None
-        held = [server]
-        # A server that lives on into the interpreter's end would run threads in freed memory
-        self.close = weakref.finalize(self, held.clear)
-        self._held = held
-        address = urlsplit(server.listening_address)
-        self._host, self._port = address.hostname or "127.0.0.1", address.port
-        self.n_ctx = int(self._http("GET", "/props")["default_generation_settings"]["n_ctx"])
-        self.n_vocab = int(self._http("GET", "/v1/models")["data"][0]["meta"]["n_vocab"])
-
-    def complete(self, request: dict[str, Any]) -> Any:
-        """Compute one completion."""
-        return self._held[0].handle_completions(request)
-
-    def tokenize(self, content: str | list[str | int], *, special: bool = False, bos: bool = False) -> list[int]:
-        """Turn text into token ids; ids in a list stay as they are."""
-        asked = {"content": content, "parse_special": special, "add_special": bos}
-        ids: list[int] = self._http("POST", "/tokenize", asked)["tokens"]
-        return ids
-
-    def render(self, messages: list[dict[str, str]]) -> str | None:
-        """Apply the model's chat template, thinking switched off; None where the template refuses the messages."""
-        asked = {"messages": messages, "chat_template_kwargs": {"enable_thinking": False}}
-        prompt: str | None = self._http("POST", "/apply-template", asked).get("prompt")
-        return prompt
-
-    def _http(self, method: str, path: str, body: dict[str, Any] | None = None) -> Any:
-        """Ask the server's own port."""
-        connection = http.client.HTTPConnection(self._host, self._port)
-        try:
-            connection.request(method, path, json.dumps(body), {"Authorization": f"Bearer {self._key}"})
-            return json.loads(connection.getresponse().read())
-        finally:
-            connection.close()
-
-
-def _xllamacpp() -> Any:
-    """Import llama.cpp with threads that sleep while they wait.
-
-    OpenMP's own choice is to spin, and a busy machine then grades many times slower. The policy is read when the library is
-    loaded; the environment is left as it was.
-    """
-    chosen = os.environ.get(_OMP_WAIT)
-    os.environ[_OMP_WAIT] = chosen or "passive"
-    try:
-        import xllamacpp
-    except ImportError as error:  # installed, but not for this machine: a system library is missing, often libgomp
-        raise UserError(f"llama.cpp cannot be loaded ({error}); on a slim Linux image install libgomp1") from None
-    finally:
-        if chosen is None:
-            del os.environ[_OMP_WAIT]
-    return xllamacpp
-
-
-def _n_threads() -> int:
-    """Cores that this process may use; -1, llama.cpp's own choice, where it may use all."""
-    allowed = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
-    return -1 if allowed is None or allowed == os.cpu_count() else allowed

@@ -84,6 +84,8 @@ def summary_view(summary: Summary) -> RenderableType:
         _with_bounds(summary.mean_score, summary.mean_score_bounds, summary.n_failed, "{:.3f}"),
     )
     line("pass rate", _with_bounds(summary.pass_rate, summary.pass_rate_bounds, summary.n_failed, "{:.1%}"))
+    if summary.failures.get("low_mass", 0) > summary.n / 2:
+        line("advice", "the model does not answer with a level at once: try --prefill, --max-tokens, or a more capable model")
     if summary.n_gold:
         rho = "not defined" if summary.spearman is None else f"{summary.spearman:.2f}"
         raw = "" if summary.calibrated else ", not calibrated"

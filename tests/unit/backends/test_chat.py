@@ -169,6 +169,22 @@ def test_blank_first_token_makes_room_for_the_answer_once():
     assert grades[3].level == 4
 
 
+def test_a_blank_that_was_sampled_by_chance_makes_room_for_its_own_item_only():
+    def answer(request):
+        if request["max_tokens"] > 1:
+            return completion(LEVELS, finish_reason="stop")
+        if "odd" in request["messages"][1]["content"]:
+            body = completion({**LEVELS, "4": 0.6, "\n": 0.02}, content="\n")
+            body["choices"][0]["logprobs"]["content"][0] |= {"token": "\n", "logprob": -3.9}
+            return body
+        return completion(LEVELS)
+
+    with StubServer(answer) as server, judge(server) as mine:
+        grades = mine.score_batch([{**ITEM, "output": "odd"}, ITEM, ITEM])
+        assert [request["max_tokens"] for request in server.requests] == [1, 16, 1, 1]
+    assert {grade.level for grade in grades} == {4}
+
+
 def test_nobody_at_the_address():
     with StubServer() as server:
         address = server.base_url

@@ -49,7 +49,7 @@ def listed(reply):
 
 @pytest.fixture(scope="module")
 def backend():
-    backend = EmbeddedBackend(n_ctx=4096)
+    backend = EmbeddedBackend(n_ctx=512)
     yield backend
     asyncio.run(backend.aclose())
 
@@ -61,7 +61,7 @@ def framer(backend):
 
 def test_nothing_is_loaded_at_import():
     code = "import sys, isograde.backends.embedded; sys.exit('xllamacpp' in sys.modules)"
-    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0  # noqa: S603 - our own words
 
 
 def test_a_missing_package_is_one_line(monkeypatch):
@@ -168,7 +168,7 @@ async def test_the_logprobs_are_those_of_the_plain_model(backend, framer):
     ids = framer.framed(prompt_of(ITEMS[0]), LABELS).ids
     plain = framer.llama.complete({"prompt": ids, "max_tokens": 1, "n_probs": 49_152, "temperature": 1.0, "cache_prompt": False})
     everything = {t["id"]: t["logprob"] for t in plain["choices"][0]["logprobs"]["content"][0]["top_logprobs"]}
-    assert math.fsum(map(math.exp, everything.values())) == pytest.approx(1, abs=1e-4)
+    assert math.fsum(map(math.exp, everything.values())) == pytest.approx(1, abs=1e-3)
     for token, logprob in listed(reply).items():
         assert logprob == pytest.approx(everything[token], abs=0.15)  # the cache may tip a rounding; a bias would be 100
 
@@ -176,7 +176,6 @@ async def test_the_logprobs_are_those_of_the_plain_model(backend, framer):
 @pytest.mark.embedded
 async def test_the_whole_vocabulary_is_asked_for_where_a_level_is_not_listed(backend, monkeypatch):
     monkeypatch.setattr(embedded, "_N_PROBS", 2)
-    monkeypatch.setattr(embedded._completion, "__kwdefaults__", {"n_probs": 2})
     reply = await backend.ask(prompt_of(ITEMS[1]), LABELS)
     assert len(listed(reply)) == 49_152
     assert read_response(reply.body, LABELS).missing_levels == ()
@@ -217,14 +216,14 @@ async def test_a_long_answer_is_a_named_failure_and_is_not_sent(backend, monkeyp
     failure = await backend.ask(prompt_of(Item(input="?", output="so it is " * 4_500, expected="x")), LABELS)
     assert isinstance(failure, GradeFailure)
     assert failure.status == "too_long"
-    assert "context holds 4,095" in failure.message
+    assert "context holds 511" in failure.message
 
 
 @pytest.mark.embedded
 async def test_a_prompt_that_just_fits_is_graded(backend, framer):
-    room = 4_095 - len(framer.framed(raw("a"), LABELS).ids)
+    room = 511 - len(framer.framed(raw("a"), LABELS).ids)
     fits, too_long = raw("a" + " a" * room), raw("a" + " a" * (room + 1))
-    assert len(framer.framed(fits, LABELS).ids) == 4_095
+    assert len(framer.framed(fits, LABELS).ids) == 511
     assert isinstance(await backend.ask(too_long, LABELS), GradeFailure)
     assert "choices" in (await backend.ask(fits, LABELS)).body
 
@@ -282,7 +281,8 @@ asyncio.run(main())
 @pytest.mark.parametrize("end", ["await backend.aclose()", "pass", "sys.exit(0)", "raise KeyboardInterrupt"])
 def test_the_process_ends_cleanly_and_says_nothing(end):
     default_weights()
-    done = subprocess.run([sys.executable, "-c", SCRIPT.format(end=end)], capture_output=True, text=True, timeout=60, check=False)
+    command = [sys.executable, "-c", SCRIPT.format(end=end)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)  # noqa: S603 - our own words
     if "Keyboard" in end:
         assert done.returncode in {-2, 130}
         assert "llama" not in done.stderr
