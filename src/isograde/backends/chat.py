@@ -14,7 +14,7 @@ from isograde.backends.base import Reply
 from isograde.backends.loop import on_loop, release
 from isograde.backends.rejections import Parameters, mend
 from isograde.errors import NoLogprobsError, ServerError, UnreachableError, UserError
-from isograde.prompt import Prompt, prompt_fingerprint
+from isograde.prompt import Prompt, is_blank, prompt_fingerprint
 from isograde.records import GradeFailure, Usage
 
 if TYPE_CHECKING:
@@ -253,14 +253,17 @@ def _usage(body: Any) -> Usage | None:
 
 
 def _stopped_short(body: Any) -> bool:
-    """Tell whether the one token that was allowed was blank, so that the answer would have come after it."""
+    """Tell whether the tokens that were allowed hold no answer yet: blanks, an opened thought, the end of the turn."""
     choices = body.get("choices") if isinstance(body, Mapping) else None
     choice = choices[0] if isinstance(choices, list) and choices else None
-    if not isinstance(choice, Mapping) or choice.get("finish_reason") != "length":
+    if not isinstance(choice, Mapping) or choice.get("error") or choice.get("finish_reason") == "content_filter":
         return False
-    message = choice.get("message")
-    content = message.get("content") if isinstance(message, Mapping) else None
-    return content is None or (isinstance(content, str) and (not content.strip() or content.strip().startswith("<think")))
+    try:  # the content would do, but for servers that repeat a prefilled turn in it
+        said = "".join(position["token"] for position in choice["logprobs"]["content"])
+    except (KeyError, TypeError):
+        message = choice.get("message")
+        said = (message.get("content") if isinstance(message, Mapping) else None) or ""
+    return isinstance(said, str) and (is_blank(said) or said.strip().startswith(("<think", "<|", "</s>")))
 
 
 def _chosen_first(body: Any) -> bool:

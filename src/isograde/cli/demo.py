@@ -1,43 +1,55 @@
-"""``isograde demo``: grade the sample that ships, on the embedded model."""
+"""``isograde demo``: grade the sample that ships, calibrate it, report."""
 
 from __future__ import annotations
 
 import click
 
-from isograde.datasets import Row, read_rows
+from isograde.datasets import read_rows
 from isograde.judge import Judge
 from isograde.records import Grade, GradeFailure
+from isograde.report import calibration_report
 from isograde.rubric import shipped_path
+from isograde.runs.results import new_file, write_report
 from isograde.runs.score import score as score_rows
-from isograde.runs.show import console, grade_table, summary_view
+from isograde.runs.show import calibration_view, console, grade_table, summary_view
 from isograde.runs.watch import watched
 
 __all__ = ["demo"]
 
 
 @click.command()
-def demo() -> None:
-    """Grade the 40 items that ship with isograde on the embedded model, and show what comes out."""
+@click.option("--report", default="isograde-demo.html", show_default=True, help="File for the calibration report.")
+def demo(*, report: str) -> None:
+    """Grade the 40 items that ship with isograde on the embedded model, calibrate the grades, and write the report."""
+    target = new_file(report, force=True)
     screen = console()
-    rows = read_rows(shipped_path("calibration", "demo.jsonl"))
-    click.echo(
-        f"Grading {rows.n} items that were written for this demo, by the rubric answer_correctness, on the embedded model."
-    )
-    graded: list[tuple[Row, Grade | GradeFailure]] = []
+    rows = list(read_rows(shipped_path("calibration", "demo.jsonl")))
+    click.echo(f"Grading {len(rows)} items, written for this demo, by the rubric answer_correctness, on the embedded model.")
+    graded: list[Grade | GradeFailure] = []
     with Judge() as judge:
-        with watched(rows.n) as on_grade:
-
-            def keep(row: Row, grade: Grade | GradeFailure) -> None:
-                graded.append((row, grade))
-                on_grade(row, grade)
-
-            [summary] = score_rows(rows, [judge], on_grade=keep)
-        screen.print(grade_table(graded, judge.rubric.labels))
+        with watched(len(rows)) as on_grade:
+            [summary] = score_rows(
+                read_rows(rows), [judge], on_grade=lambda row, grade: (graded.append(grade), on_grade(row, grade))
+            )
+        screen.print(grade_table(list(zip(rows, graded, strict=True)), judge.rubric.labels))
     screen.print()
     screen.print(summary_view(summary))
+    made = calibration_report(
+        graded,
+        [row.gold for row in rows],
+        items=[row.item for row in rows],
+        label_source="authored (by the developers, for this demo)",
+        title="isograde demo: the embedded judge beside its authors' labels",
+    )
+    write_report(target, made)
+    screen.print("\nCan this judge be trusted on this task?")
+    screen.print(calibration_view(made))
     click.echo(
+        f"\nThe report is in {target.resolve()}"
+        "\n"
         "\nThe embedded model has 135 million parameters and is not trained as a judge yet: its grades here are close to chance."
         "\nYour own file:        isograde score answers.jsonl -o grades.jsonl"
         "\nby a capable model:   isograde score answers.jsonl -o grades.jsonl --model gpt-4.1-mini"
         "\nat a server of yours: isograde score answers.jsonl -o grades.jsonl --base-url http://localhost:8000/v1 --model NAME"
+        "\nbeside your labels:   isograde calibrate labelled.jsonl -o calibration.json --report report.html"
     )

@@ -8,6 +8,7 @@ import sys
 import click
 
 from isograde import __version__
+from isograde.cli.calibrate import calibrate
 from isograde.cli.demo import demo
 from isograde.cli.rubrics import rubrics
 from isograde.cli.sample import sample
@@ -42,6 +43,7 @@ cli.add_command(demo)
 cli.add_command(score)
 cli.add_command(rubrics)
 cli.add_command(sample)
+cli.add_command(calibrate)
 
 
 def main() -> None:
@@ -53,13 +55,11 @@ def main() -> None:
         code = cli.main(prog_name="isograde", standalone_mode=False)
     except click.exceptions.Exit as stop:
         code = stop.exit_code
-    except click.Abort:
-        code = 130
     except click.ClickException as error:
         error.show()
         code = 2
-    except KeyboardInterrupt:
-        click.echo("interrupted", err=True)
+    except (click.Abort, KeyboardInterrupt):
+        click.echo("isograde: interrupted; what was finished is in the output", err=True)
         code = 130
     except IsogradeError as error:
         click.echo(f"isograde: {error}", err=True)

@@ -66,7 +66,7 @@ def column_map(columns: tuple[str, ...]) -> dict[str, str]:
     return {field: column for field, _, column in pairs}
 
 
-def scale(text: str | None) -> tuple[float, float] | None:
+def scale(text: str | None, option: str = "--gold-scale") -> tuple[float, float] | None:
     """Read LO:HI.
 
     Raises
@@ -80,7 +80,7 @@ def scale(text: str | None) -> tuple[float, float] | None:
     try:
         return float(low), float(high)
     except ValueError:
-        raise UserError(f"--gold-scale {text!r}: write LO:HI, for instance --gold-scale 0:1") from None
+        raise UserError(f"{option} {text!r}: write LO:HI, for instance {option} 0:1") from None
 
 
 def api_key(name: str | None) -> str | None:

@@ -34,6 +34,8 @@ class Cases:
         Rows handed in.
     n_labelled : int
         Of them with a gold label, graded or not.
+    n_by_rule : int
+        Blank outputs that the rubric grades by rule; they say nothing about the judge and are left out below.
     labels : tuple of str, length n_levels
     values : ndarray of float, shape (n_graded, n_levels) or (n_graded,)
         The judge's probabilities, or plain scores.
@@ -53,6 +55,7 @@ class Cases:
 
     n: int
     n_labelled: int
+    n_by_rule: int
     labels: tuple[str, ...]
     values: FloatArray
     score_range: tuple[float, float] | None
@@ -132,6 +135,7 @@ def collect(
     return Cases(
         n=len(given),
         n_labelled=int(np.isfinite(levels).sum()),
+        n_by_rule=len(given) - len(kept) - failures.n,
         labels=labels,
         values=values,
         score_range=score_range,
@@ -173,12 +177,13 @@ def _of_grades(
         first = first or each
         if tuple(each.probabilities) != tuple(first.probabilities):
             raise CalibrationError(f"row {position}: its levels are not those of the first grade; report on one rubric at a time")
-        if each.method != "blank_output":  # given by rule, whoever the judge is
-            facts = judge_facts(each)
-            if judge is not None and facts != judge:
-                differing = next(name for (name, value), other in zip(facts, judge, strict=False) if (name, value) != other)
-                raise CalibrationError(f"row {position}: graded by another {differing}; report on one judge at a time")
-            judge = facts
+        if each.method == "blank_output":
+            continue
+        facts = judge_facts(each)
+        if judge is not None and facts != judge:
+            differing = ", ".join(dict.fromkeys(name for name, _ in sorted({*facts} ^ {*judge})))
+            raise CalibrationError(f"row {position}: graded by another judge ({differing}); report on one judge at a time")
+        judge = facts
         kept.append(position)
     if first is not None:
         if first.score is None or abs(first.score * (len(first.probabilities) - 1) - first.expected_level) > 1e-6:

@@ -237,6 +237,7 @@ class Learning(_Model):
     """How the calibrated MAE falls as labels grow."""
 
     points: tuple[LearningPoint, ...]
+    more: Literal["pays", "may pay", "pays little", "cannot be told"]
     sentence: Shown
 
 
@@ -279,8 +280,10 @@ class CalibrationReport(_Report):
     ----------
     trust, trust_answer, gain_answer, errors_answer
         The three questions: can it be trusted, does calibration help, where is it wrong.
-    n, n_graded, n_failed, n_labelled, n_unlabelled, n_used, n_groups : int
-        Rows; rows with a gold label; rows with a grade and a gold label, on which all is measured, and their groups.
+    n, n_graded, n_failed, n_by_rule : int
+        Rows; rows that the judge graded, could not grade, and that were blank and graded by the rubric's rule.
+    n_labelled, n_unlabelled, n_used, n_groups : int
+        Rows with and without a gold label; rows that the judge graded with a label, on which all is measured; their groups.
     """
 
     kind: Literal["calibration"] = "calibration"
@@ -292,6 +295,7 @@ class CalibrationReport(_Report):
     n: Count
     n_graded: Count
     n_failed: Count
+    n_by_rule: Count
     n_labelled: Count
     n_unlabelled: Count
     n_used: Count

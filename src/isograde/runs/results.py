@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import asdict
 from pathlib import Path
 from types import TracebackType
-from typing import IO, Any, Literal, Self
+from typing import IO, TYPE_CHECKING, Any, Literal, Self
 
 from pydantic import BaseModel, ConfigDict
 
@@ -17,7 +17,10 @@ from isograde.datasets import Row
 from isograde.errors import UserError
 from isograde.records import FailureStatus, Grade, GradeFailure, Method
 
-__all__ = ["FailureLine", "GradeLine", "ResultWriter", "line_of", "safe_cell"]
+if TYPE_CHECKING:
+    from isograde.report import CalibrationReport, RunReport
+
+__all__ = ["FailureLine", "GradeLine", "ResultWriter", "line_of", "new_file", "safe_cell", "write_report"]
 
 
 class _Line(BaseModel):
@@ -174,6 +177,36 @@ def _jsonable(value: Any) -> Any:
     return str(value)
 
 
+def new_file(name: str | Path, *, force: bool) -> Path:
+    """Check, before anything is spent, that a file can be written.
+
+    Raises
+    ------
+    UserError
+        If it is there already and not forced, or its folder is not there.
+    """
+    path = Path(name)
+    if path.is_dir() or not path.parent.is_dir():
+        raise UserError(f"{path}: is a folder, or lies in a folder that is not there")
+    if path.is_file() and path.stat().st_size and not force:
+        raise UserError(f"{path} is there already and may hold work; --force writes over it, another name keeps it")
+    return path
+
+
+def write_report(path: Path, report: CalibrationReport | RunReport) -> None:
+    """Write a report as its file's name says: HTML, Markdown or JSON.
+
+    Raises
+    ------
+    UserError
+        If the name says none of these.
+    """
+    writers = {".html": report.to_html, ".md": report.to_markdown, ".json": report.to_json}
+    if path.suffix.lower() not in writers:
+        raise UserError(f"--report {path}: end the name in .html, .md or .json")
+    path.write_text(writers[path.suffix.lower()](), encoding="utf-8")
+
+
 class ResultWriter:
     """Write lines as they come, as JSONL or, for a path ending in .csv, as CSV.
 
@@ -198,10 +231,7 @@ class ResultWriter:
         self._file: IO[str] | None = None
         self._write: Callable[[GradeLine | FailureLine], Any] | None = None
         if isinstance(target, Path):
-            if target.is_dir() or not target.parent.is_dir():
-                raise UserError(f"{target}: is a folder, or lies in a folder that is not there")
-            if target.exists() and target.stat().st_size and not force:
-                raise UserError(f"{target} is there already; --force writes over it, another -o keeps it")
+            new_file(target, force=force)
 
     def write(self, row: Row, grade: Grade | GradeFailure) -> None:
         """Append one line."""

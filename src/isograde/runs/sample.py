@@ -15,7 +15,7 @@ from isograde.datasets import Row, Rows
 from isograde.errors import DataError, UserError
 from isograde.records import Item
 from isograde.rubric import ITEM_FIELDS, Rubric
-from isograde.runs.results import safe_cell
+from isograde.runs.results import new_file, safe_cell
 
 __all__ = ["draw", "rater_columns", "unguarded", "write_sheet"]
 
@@ -64,8 +64,7 @@ def write_sheet(rows: list[Row], rubric: Rubric, path: Path, *, n_raters: int = 
     UserError
         If the file is there already (it may hold labels), or cannot be written.
     """
-    if path.exists() and path.stat().st_size and not force:
-        raise UserError(f"{path} is there already and may hold labels; --force writes over it, another -o keeps it")
+    new_file(path, force=force)
     raters = [f"rater_{i + 1}" for i in range(n_raters)]
     fields = [name for name in ITEM_FIELDS if name in rubric.fields]
     own = [name for name in rubric.fields if name not in ITEM_FIELDS]

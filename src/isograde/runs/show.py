@@ -11,9 +11,10 @@ from rich.text import Text
 
 from isograde.datasets import Row
 from isograde.records import Grade, GradeFailure
+from isograde.report.models import CalibrationReport
 from isograde.runs.summary import Summary
 
-__all__ = ["bar", "grade_table", "plain", "summary_view"]
+__all__ = ["bar", "calibration_view", "console", "grade_table", "histogram", "plain", "summary_view"]
 
 _EIGHTHS = " ▁▂▃▄▅▆▇█"
 
@@ -123,3 +124,23 @@ def _with_bounds(value: float | None, bounds: tuple[float, float] | None, n_fail
 def console(*, stderr: bool = False) -> Console:
     """Give a console that takes no markup out of text and no colour where there is no terminal."""
     return Console(stderr=stderr, markup=False, emoji=False, highlight=False, soft_wrap=False)
+
+
+def calibration_view(report: CalibrationReport) -> RenderableType:
+    """Lay out a calibration report's sentence and its most important figures."""
+    mae, *_ = report.point_figures
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    for name in ("", "MAE", "95 % interval"):
+        table.add_column(name, no_wrap=True)
+    for name, estimate in (
+        ("calibrated, out of fold", mae.calibrated),
+        ("raw, expected level", mae.expected_level),
+        ("raw, most probable level", mae.most_probable),
+        ("always the median label", mae.constant),
+    ):
+        value = "–" if estimate.value is None else f"{estimate.value:.3f}"
+        interval = "" if estimate.low is None or estimate.high is None else f"{estimate.low:.3f} – {estimate.high:.3f}"
+        table.add_row(Text(name), Text(value), Text(interval))
+    source = f", labels: {plain(report.label_source)}" if report.label_source else ""
+    counts = f"{report.n_used} labelled rows in {report.n_groups} groups, {report.n_failed} failed{source}"
+    return Group(Text(plain(report.trust_answer.sentence), style="bold"), Text(counts), table)

@@ -174,7 +174,7 @@ def test_a_blank_that_was_sampled_by_chance_makes_room_for_its_own_item_only():
         if request["max_tokens"] > 1:
             return completion(LEVELS, finish_reason="stop")
         if "odd" in request["messages"][1]["content"]:
-            body = completion({**LEVELS, "4": 0.6, "\n": 0.02}, content="\n")
+            body = completion({**LEVELS, "4": 0.6, "\n": 0.02}, content="Level: \n")  # llama.cpp repeats the prefilled turn
             body["choices"][0]["logprobs"]["content"][0] |= {"token": "\n", "logprob": -3.9}
             return body
         return completion(LEVELS)

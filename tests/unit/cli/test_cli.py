@@ -1,10 +1,13 @@
 """The command line as a user meets it: output, files, exit codes, and one line for each mistake."""
 
+import asyncio
 import csv
 import json
 import os
+import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -199,6 +202,28 @@ def test_what_was_finished_is_written_when_the_server_goes_away(tmp_path):
     assert [line["id"] for line in lines(tmp_path / "g.jsonl")] == [str(i) for i in range(30)]
 
 
+def test_an_interrupt_keeps_what_was_finished(tmp_path):
+    async def slow(request):
+        if "late" in request["messages"][-1]["content"]:
+            await asyncio.sleep(30)
+        return completion(LEVELS)
+
+    rows = [{**ROWS[0], "id": str(i), "output": "early" if i < 20 else "late"} for i in range(60)]
+    (tmp_path / "rows.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    with StubServer(slow) as server:
+        command = [sys.executable, "-m", "isograde", "score", "rows.jsonl", "-o", "g.jsonl", "--base-url", server.base_url, "--model", "x"]
+        with subprocess.Popen(command, cwd=tmp_path, stderr=subprocess.PIPE, text=True) as process:
+            for _ in range(600):
+                if (tmp_path / "g.jsonl").exists() and len(lines(tmp_path / "g.jsonl")) == 20:
+                    break
+                time.sleep(0.1)
+            process.send_signal(signal.SIGINT)
+            said = process.communicate(timeout=60)[1]
+    assert process.returncode == 130
+    assert said.strip() == "isograde: interrupted; what was finished is in the output"
+    assert [line["id"] for line in lines(tmp_path / "g.jsonl")] == [str(i) for i in range(20)]
+
+
 def test_dry_run_sends_nothing_and_shows_the_request(run, server):
     done = run("score", "answers.jsonl", "--dry-run")
     assert done.returncode == 0, done.stderr
@@ -229,7 +254,7 @@ def test_rubrics_commands(tmp_path):
 HELP = Path(__file__).parent / "help"
 
 
-@pytest.mark.parametrize("command", ["", "demo", "score", "rubrics", "rubrics list", "rubrics show", "rubrics check"])
+@pytest.mark.parametrize("command", ["", "demo", "score", "rubrics", "rubrics list", "rubrics show", "rubrics check", "sample", "calibrate"])
 def test_help_is_the_golden_file(command, tmp_path):
     shown = isograde(*command.split(), "--help", cwd=tmp_path).stdout
     golden = HELP / f"{command.replace(' ', '-') or 'isograde'}.txt"

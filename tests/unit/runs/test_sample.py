@@ -70,7 +70,7 @@ def test_labels_are_read_back_on_the_rubrics_scale(tmp_path):
 def test_a_sheet_that_is_there_is_kept(tmp_path):
     path = tmp_path / "sheet.csv"
     path.write_text("labels!", encoding="utf-8")
-    with pytest.raises(UserError, match="may hold labels"):
+    with pytest.raises(UserError, match="may hold work"):
         write_sheet([], RUBRIC, path)
     write_sheet([], RUBRIC, path, force=True)
     assert path.read_text(encoding="utf-8-sig").startswith("id,group")
