@@ -98,7 +98,9 @@ def main() -> None:
                 ours = whole(path, Path(folder, "grades.jsonl"), arguments.concurrency)
                 if pair:  # the first warms both
                     ratios.append(plain / ours)
-                    print(f"bare {len(items) / plain:6.0f} items/s   isograde {len(items) / ours:6.0f} items/s   ratio {plain / ours:.2f}")
+                    print(
+                        f"bare {len(items) / plain:6.0f} items/s   isograde {len(items) / ours:6.0f} items/s   ratio {plain / ours:.2f}"
+                    )
         print(f"ratio, median of {len(ratios)}: {statistics.median(ratios):.2f} (from {min(ratios):.2f} to {max(ratios):.2f})")
     finally:
         stub.terminate()

@@ -80,7 +80,10 @@ def compare(name: str, one: list[Grade], other: list[Grade]) -> None:
     """Print how far two runs are apart."""
     difference = max(abs(a.score - b.score) for a, b in zip(one, other, strict=True))
     same = sum(a.usage.input_tokens == b.usage.input_tokens for a, b in zip(one, other, strict=True))
-    print(f"{name}: largest difference of a score {difference:.2g}; same number of prompt tokens in {same} of {len(one)}", flush=True)
+    print(
+        f"{name}: largest difference of a score {difference:.2g}; same number of prompt tokens in {same} of {len(one)}",
+        flush=True,
+    )
 
 
 def main() -> None:
@@ -92,7 +95,9 @@ def main() -> None:
     items = [row.item for row in itertools.islice(read_rows(DATA), arguments.rows)]
     embedded = graded(Judge(), items)
     with llama_server(8790) as address:
-        compare("llama.cpp over HTTP", embedded, graded(Judge(model="judge", base_url=address, prefill=True, concurrency=2), items))
+        compare(
+            "llama.cpp over HTTP", embedded, graded(Judge(model="judge", base_url=address, prefill=True, concurrency=2), items)
+        )
         if arguments.litellm:
             with litellm_proxy(arguments.litellm, address, 8791) as proxy:
                 judge = Judge(model="judge", base_url=proxy, api_key=KEY, prefill=True, concurrency=2)

@@ -32,7 +32,9 @@ def test_content_stays_inside_its_fence(question, reference, answer):
         question, reference = "q" + question, "r" + reference
     prompt = render(RUBRIC, Item(input=question, expected=reference, output=answer))
     parts = re.fullmatch(
-        r"<question>\n(.*)\n</question>\n<reference>\n(.*)\n</reference>\n<answer>\n(.*)\n</answer>\nLevel\?", prompt.user, re.DOTALL
+        r"<question>\n(.*)\n</question>\n<reference>\n(.*)\n</reference>\n<answer>\n(.*)\n</answer>\nLevel\?",
+        prompt.user,
+        re.DOTALL,
     )
     assert parts, prompt.user
     for tag in TAGS:  # each tag opens once and closes once, however the content imitates it

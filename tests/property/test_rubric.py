@@ -12,7 +12,14 @@ from isograde.records import verdict
 def rubric(labels, **more):
     levels = [Level(label=label, description="d") for label in labels]
     return Rubric(
-        name="r", description="d", fields={"output": "answer"}, instructions="i", item="{output}", blank_output="ask", **more, levels=levels
+        name="r",
+        description="d",
+        fields={"output": "answer"},
+        instructions="i",
+        item="{output}",
+        blank_output="ask",
+        **more,
+        levels=levels,
     )
 
 
@@ -36,7 +43,10 @@ def test_every_label_set_normalises_to_the_unit_interval(weights):
 
 plain_yaml = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(max_size=10),
-    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.sampled_from([*Rubric.model_fields, "label", "credit", "x"]), inner, max_size=8),
+    lambda inner: (
+        st.lists(inner, max_size=4)
+        | st.dictionaries(st.sampled_from([*Rubric.model_fields, "label", "credit", "x"]), inner, max_size=8)
+    ),
     max_leaves=30,
 )
 

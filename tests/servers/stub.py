@@ -8,7 +8,7 @@ import json
 import math
 import threading
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, Self
 
 from aiohttp import web
 
@@ -51,7 +51,9 @@ class StubServer:
     ``answer`` takes the request's decoded JSON. It may be a coroutine function.
     """
 
-    def __init__(self, answer: Callable[[dict[str, Any]], Any] | Mapping[str, float] = LEVELS, *, models: Sequence[str] = ("stub-1",)):
+    def __init__(
+        self, answer: Callable[[dict[str, Any]], Any] | Mapping[str, float] = LEVELS, *, models: Sequence[str] = ("stub-1",)
+    ):
         self.answer = answer if callable(answer) else lambda _request: completion(answer)
         self.models = models
         self.requests: list[dict[str, Any]] = []
@@ -62,7 +64,7 @@ class StubServer:
     def base_url(self) -> str:
         return f"http://127.0.0.1:{self.port}/v1"
 
-    def __enter__(self) -> StubServer:
+    def __enter__(self) -> Self:
         self._thread = threading.Thread(target=lambda: asyncio.run(self._serve()), daemon=True)
         self._thread.start()
         assert self._started.wait(10)

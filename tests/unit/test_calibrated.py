@@ -30,7 +30,10 @@ def server():
 
 @pytest.fixture
 def rows():
-    items = [{"id": str(i), "input": "q", "output": f"level {i % 4}", "expected": "e", "gold": i % 4, "group": f"g{i // 4}"} for i in range(80)]
+    items = [
+        {"id": str(i), "input": "q", "output": f"level {i % 4}", "expected": "e", "gold": i % 4, "group": f"g{i // 4}"}
+        for i in range(80)
+    ]
     return read_rows(items, gold_scale=(0, 4))
 
 
@@ -51,7 +54,8 @@ def test_a_grade_carries_the_calibrated_values_beside_the_raw(judge, rows, serve
         assert sum(grade.calibrated.probabilities.values()) == pytest.approx(1)
         top = calibrated.score(input="q", output="level 3", expected="e")
         assert top.calibrated.level == 3
-        assert top.calibrated.p_pass > 0.8 > 0.2 > grade.calibrated.p_pass
+        assert top.calibrated.p_pass > 0.8
+        assert grade.calibrated.p_pass < 0.2
         # the same figures as the calibrator gives by itself
         given = np.array([grade.distribution.probabilities])
         assert grade.calibrated.level == calibrator.predict(given)[0]
@@ -114,14 +118,19 @@ def test_a_calibrated_run_sums_up_its_calibrated_values(judge, rows, server, tmp
 
 
 def test_plain_scores_of_another_judge():
-    rows = [row for row in read_rows([{"id": str(i), "output": "a", "gold": i % 5, "ragas": i % 5 / 4} for i in range(50)])]
+    rows = list(read_rows([{"id": str(i), "output": "a", "gold": i % 5, "ragas": i % 5 / 4} for i in range(50)]))
     labelled = with_scores(rows, "ragas", n_levels=5, score_range=(0, 1))
     assert fitted(labelled, label_source=None).predict([0.25, 0.75]).tolist() == [1, 3]
 
 
-@pytest.mark.parametrize(("value", "said"), [(None, "holds None"), ("high", "holds 'high'"), (float("nan"), "a score is a finite number"), (True, "holds True")])
+@pytest.mark.parametrize(
+    ("value", "said"),
+    [(None, "holds None"), ("high", "holds 'high'"), (float("nan"), "a score is a finite number"), (True, "holds True")],
+)
 def test_scores_that_are_none_are_named(value, said):
-    rows = [Row(item=next(iter(read_rows([{"id": "x", "output": "a", "s": value}]))).item, gold=1.0, raters=(1.0,), index=4, line=7)]
+    rows = [
+        Row(item=next(iter(read_rows([{"id": "x", "output": "a", "s": value}]))).item, gold=1.0, raters=(1.0,), index=4, line=7)
+    ]
     with pytest.raises(Exception, match=f"line 7 .id 'x'., column 's': .*{said}"):
         with_scores(rows, "s", n_levels=5)
 

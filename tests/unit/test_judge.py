@@ -51,7 +51,9 @@ def test_the_hosted_evaluators_shape(judge):
 
 def test_evaluate_says_what_failed_without_a_score(judge):
     result = evaluate({"evaluators": ["answer_correctness"], "input": "q", "output": "a"}, judge=judge)
-    assert result == {"answer_correctness": {"status": "invalid_item", "message": "field 'expected' is missing; the rubric needs it"}}
+    assert result == {
+        "answer_correctness": {"status": "invalid_item", "message": "field 'expected' is missing; the rubric needs it"}
+    }
     with pytest.raises(UserError, match="evaluators"):
         evaluate({"input": "q"}, judge=judge)
 
@@ -116,7 +118,9 @@ def test_blank_outputs_follow_the_rubric(judge, server):
 
 
 def test_an_invalid_item_costs_no_call_and_no_other_item(judge, server):
-    grades = judge.score_batch([{**KEY, "output": "level 1"}, {"input": "q", "output": "a", "expected": None}, {**KEY, "output": "level 2"}])
+    grades = judge.score_batch(
+        [{**KEY, "output": "level 1"}, {"input": "q", "output": "a", "expected": None}, {**KEY, "output": "level 2"}]
+    )
     assert [type(grade) for grade in grades] == [Grade, GradeFailure, Grade]
     assert len(server.requests) == 2
 

@@ -149,7 +149,10 @@ def test_reasoning_first_needs_its_cue_and_takes_the_last():
         positions = [entry(t, 0.9, {t: 0.9}) if t != "3" else ANSWER for t in tokens]
         return read_response(body(positions, content), method="reasoning_first", cue=cue)
 
-    assert status({"choices": [{"message": {"content": "it is 3"}, "logprobs": {"content": [ANSWER]}}]}, method="reasoning_first") == "no_answer"
+    assert (
+        status({"choices": [{"message": {"content": "it is 3"}, "logprobs": {"content": [ANSWER]}}]}, method="reasoning_first")
+        == "no_answer"
+    )
     twice = ["Level", ":", " ", "1", "?", " No", ".", "▁Level", ":", "▁", "3"]
     assert ask(twice, "Level: 1? No. Level: 3").expected_level == pytest.approx(EXPECTED)
     assert ask(["Level", ":"], "Level:").status == "no_answer"

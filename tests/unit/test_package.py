@@ -41,5 +41,7 @@ def test_the_wheel_finds_its_rubrics(wheel, tmp_path):
 
 
 def test_layers_hold():
-    done = subprocess.run([str(Path(sys.executable).parent / "lint-imports")], cwd=ROOT, capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        [str(Path(sys.executable).parent / "lint-imports")], cwd=ROOT, capture_output=True, text=True, check=False
+    )
     assert done.returncode == 0, done.stdout

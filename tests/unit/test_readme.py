@@ -21,7 +21,11 @@ def blocks(language):
 
 
 def highest_level(request):
-    labels = re.search(r"Reply with one of (.*) and nothing else", request["messages"][0]["content"])[1].replace(" or ", ", ").split(", ")
+    labels = (
+        re.search(r"Reply with one of (.*) and nothing else", request["messages"][0]["content"])[1]
+        .replace(" or ", ", ")
+        .split(", ")
+    )
     return completion({label: 0.9 if label == labels[-1] else 0.01 for label in labels})
 
 
@@ -30,12 +34,20 @@ def environment(tmp_path):
     (tmp_path / "answers.jsonl").write_text(json.dumps({"input": "q", "output": "a", "expected": "b"}) + "\n", encoding="utf-8")
     (tmp_path / "politeness.yaml").write_text(blocks("yaml")[0], encoding="utf-8")
     with StubServer(highest_level) as server:
-        yield {**os.environ, "OPENAI_BASE_URL": server.base_url, "OPENAI_API_KEY": "sk-none", "STUB": server.base_url, "PYTHONUTF8": "1"}
+        yield {
+            **os.environ,
+            "OPENAI_BASE_URL": server.base_url,
+            "OPENAI_API_KEY": "sk-none",
+            "STUB": server.base_url,
+            "PYTHONUTF8": "1",
+        }
 
 
 @pytest.mark.parametrize("code", blocks("python"))
 def test_python(code, tmp_path, environment):
-    done = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, env=environment, capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=tmp_path, env=environment, capture_output=True, text=True, check=False
+    )
     assert done.returncode == 0, done.stderr
     assert not done.stderr
 

@@ -39,7 +39,19 @@ def test_request_says_every_parameter():
         [sent] = server.requests
     assert grade.score == pytest.approx(0.855)  # 3.42 ÷ 4
     assert sent["messages"] == render(load_rubric("answer_correctness"), Item(**ITEM)).messages()
-    said = ("temperature", "top_p", "top_k", "min_p", "n", "stream", "presence_penalty", "frequency_penalty", "logprobs", "top_logprobs", "max_tokens")
+    said = (
+        "temperature",
+        "top_p",
+        "top_k",
+        "min_p",
+        "n",
+        "stream",
+        "presence_penalty",
+        "frequency_penalty",
+        "logprobs",
+        "top_logprobs",
+        "max_tokens",
+    )
     assert [sent[name] for name in said] == [1, 1, -1, 0, 1, False, 0, 0, True, 20, 1]
     assert grade.usage.input_tokens == 180
     assert grade.server == server.base_url
@@ -207,7 +219,10 @@ def test_wrong_model_name_lists_what_is_served():
 
 
 def test_refused_key():
-    with StubServer(lambda _: (401, {"error": {"message": "bad key"}})) as server, pytest.raises(ServerError, match="refuses the key"):
+    with (
+        StubServer(lambda _: (401, {"error": {"message": "bad key"}})) as server,
+        pytest.raises(ServerError, match="refuses the key"),
+    ):
         judge(server).score(ITEM)
 
 
@@ -243,7 +258,9 @@ def test_a_client_of_ones_own():
         mine.close()
         assert not client.is_closed()  # it is the user's
         run(client.close())
-        azure = openai.AsyncAzureOpenAI(azure_endpoint=server.base_url.removesuffix("/v1"), api_version="2024-10-21", api_key="mine")
+        azure = openai.AsyncAzureOpenAI(
+            azure_endpoint=server.base_url.removesuffix("/v1"), api_version="2024-10-21", api_key="mine"
+        )
         assert "mine" not in repr(Judge(model="deployed", client=azure).backend.server)
     with pytest.raises(UserError, match="asynchronous"):
         Judge(model="x", client=openai.OpenAI(api_key="mine"))
@@ -261,7 +278,9 @@ def test_hosted_servers_get_their_own_parameters(monkeypatch):
     assert "max_completion_tokens" in hosted
     assert not {"top_k", "min_p", "chat_template_kwargs", "max_tokens"} & set(hosted)
     routed = ChatBackend("x/y", base_url="https://openrouter.ai/api/v1", api_key="k")
-    assert routed.request(render(load_rubric("answer_correctness"), Item(**ITEM)), ("0", "1"))["provider"] == {"require_parameters": True}
+    assert routed.request(render(load_rubric("answer_correctness"), Item(**ITEM)), ("0", "1"))["provider"] == {
+        "require_parameters": True
+    }
 
 
 def test_server_trouble_mends_nothing():

@@ -61,7 +61,7 @@ def framer(backend):
 
 def test_nothing_is_loaded_at_import():
     code = "import sys, isograde.backends.embedded; sys.exit('xllamacpp' in sys.modules)"
-    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0  # noqa: S603 - our own words
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
 
 
 def test_a_missing_package_is_one_line(monkeypatch):
@@ -282,7 +282,7 @@ asyncio.run(main())
 def test_the_process_ends_cleanly_and_says_nothing(end):
     default_weights()
     command = [sys.executable, "-c", SCRIPT.format(end=end)]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)  # noqa: S603 - our own words
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
     if "Keyboard" in end:
         assert done.returncode in {-2, 130}
         assert "llama" not in done.stderr

@@ -45,7 +45,12 @@ def isograde(*arguments, cwd, stdin=None, **environment):
         encoding="utf-8",
         timeout=120,
         check=False,
-        env={**{k: v for k, v in os.environ.items() if not k.startswith("OPENAI")}, "COLUMNS": "110", "PYTHONUTF8": "1", **environment},
+        env={
+            **{k: v for k, v in os.environ.items() if not k.startswith("OPENAI")},
+            "COLUMNS": "110",
+            "PYTHONUTF8": "1",
+            **environment,
+        },
     )
 
 
@@ -91,7 +96,9 @@ def test_without_output_file_the_lines_go_to_standard_output(run):
 
 
 def test_several_rubrics_on_one_file(run, tmp_path):
-    done = run("score", "answers.jsonl", "-o", "grades.jsonl", "--rubric", "relevance", "--rubric", "answer_correctness", "--limit", "3")
+    done = run(
+        "score", "answers.jsonl", "-o", "grades.jsonl", "--rubric", "relevance", "--rubric", "answer_correctness", "--limit", "3"
+    )
     assert done.returncode == 0, done.stderr
     found = [(line["id"], line["rubric"]) for line in lines(tmp_path / "grades.jsonl")]
     assert found == [(i, r) for i in "abc" for r in ("relevance", "answer_correctness")]
@@ -161,7 +168,10 @@ def test_an_output_file_is_not_written_over(run, tmp_path):
         ("", "empty"),
         ("\n\n", "nothing but blanks"),
         ('{"input": "q"}\n{broken\n', "line 2"),
-        ('{"id": "1", "input": "q", "output": "a", "expected": "b"}\n{"id": "1", "input": "q", "output": "a", "expected": "b"}\n', "lines 1 and 2"),
+        (
+            '{"id": "1", "input": "q", "output": "a", "expected": "b"}\n{"id": "1", "input": "q", "output": "a", "expected": "b"}\n',
+            "lines 1 and 2",
+        ),
         ('{"input": "q", "output": "a", "answer": "b", "expected": "c"}\n', "answer"),
         ('{"input": "q", "output": {"a": 1}, "expected": "c"}\n', "line 1"),
     ],
@@ -211,7 +221,19 @@ def test_an_interrupt_keeps_what_was_finished(tmp_path):
     rows = [{**ROWS[0], "id": str(i), "output": "early" if i < 20 else "late"} for i in range(60)]
     (tmp_path / "rows.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
     with StubServer(slow) as server:
-        command = [sys.executable, "-m", "isograde", "score", "rows.jsonl", "-o", "g.jsonl", "--base-url", server.base_url, "--model", "x"]
+        command = [
+            sys.executable,
+            "-m",
+            "isograde",
+            "score",
+            "rows.jsonl",
+            "-o",
+            "g.jsonl",
+            "--base-url",
+            server.base_url,
+            "--model",
+            "x",
+        ]
         with subprocess.Popen(command, cwd=tmp_path, stderr=subprocess.PIPE, text=True) as process:
             for _ in range(600):
                 if (tmp_path / "g.jsonl").exists() and len(lines(tmp_path / "g.jsonl")) == 20:
@@ -234,7 +256,9 @@ def test_dry_run_sends_nothing_and_shows_the_request(run, server):
 
 
 def test_a_key_is_nowhere(run, tmp_path, server):
-    done = run("score", "answers.jsonl", "-o", "grades.jsonl", "--api-key-env", "MY_KEY", "--max-failures", "1", MY_KEY="sk-very-secret")
+    done = run(
+        "score", "answers.jsonl", "-o", "grades.jsonl", "--api-key-env", "MY_KEY", "--max-failures", "1", MY_KEY="sk-very-secret"
+    )
     assert done.returncode == 0
     assert server.headers[0]["Authorization"] == "Bearer sk-very-secret"
     assert "sk-very-secret" not in done.stdout + done.stderr + (tmp_path / "grades.jsonl").read_text(encoding="utf-8")
@@ -254,7 +278,9 @@ def test_rubrics_commands(tmp_path):
 HELP = Path(__file__).parent / "help"
 
 
-@pytest.mark.parametrize("command", ["", "demo", "score", "rubrics", "rubrics list", "rubrics show", "rubrics check", "sample", "calibrate"])
+@pytest.mark.parametrize(
+    "command", ["", "demo", "score", "rubrics", "rubrics list", "rubrics show", "rubrics check", "sample", "calibrate"]
+)
 def test_help_is_the_golden_file(command, tmp_path):
     shown = isograde(*command.split(), "--help", cwd=tmp_path).stdout
     golden = HELP / f"{command.replace(' ', '-') or 'isograde'}.txt"

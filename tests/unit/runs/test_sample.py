@@ -59,7 +59,9 @@ def test_labels_are_read_back_on_the_rubrics_scale(tmp_path):
     path = tmp_path / "sheet.csv"
     write_sheet(draw(rows_of(4, 4), 4), RUBRIC, path, n_raters=2)
     text = path.read_text(encoding="utf-8-sig").splitlines()
-    filled = [text[0]] + [line.replace(",,,", f",{a},{b},", 1) for line, (a, b) in zip(text[1:], [(1, 0), (1, 1), ("", 1), ("", "")], strict=True)]
+    filled = [text[0]] + [
+        line.replace(",,,", f",{a},{b},", 1) for line, (a, b) in zip(text[1:], [(1, 0), (1, 1), ("", 1), ("", "")], strict=True)
+    ]
     path.write_text("\n".join(filled) + "\n", encoding="utf-8")
     rows = labelled(read_rows(path, gold=["rater_1", "rater_2"]))
     # medians of the raters on 0–4; a sheet of ones is not taken for a 0–1 scale
