@@ -17,6 +17,9 @@ if TYPE_CHECKING:
 
     from isograde.calibration._inputs import RNG, FloatArray, Groups, IntArray
 
+# Losses that differ by less than this, in levels, differ by rounding alone.
+ROUNDING = 1e-9
+
 __all__ = ["CrossFit", "Gain", "Signal", "cross_fit", "signal"]
 
 
@@ -235,5 +238,5 @@ def signal(cross: CrossFit, *, groups: Groups | None = None, confidence_level: f
 def _gain(loss: FloatArray, blind: FloatArray, hindsight: FloatArray, groups: Groups | None, confidence_level: float) -> Gain:
     """Limits of a loss beside two that ignore the judge."""
     limits = [mean_limit(loss - other, groups=groups, confidence_level=confidence_level) for other in (blind, hindsight)]
-    claimed = all(limit.upper is not None and limit.upper < 0 for limit in limits)
+    claimed = all(limit.upper is not None and limit.upper < -ROUNDING for limit in limits)
     return Gain(out_of_fold=limits[0], hindsight=limits[1], claimed=claimed)

@@ -12,10 +12,9 @@ from isograde.cli.options import column_map, data_options, model_options, scale
 from isograde.cli.score import judges_of
 from isograde.datasets import Rows, read_rows
 from isograde.errors import UserError
-from isograde.report import calibration_report
 from isograde.rubric import load_rubric
-from isograde.runs.calibrate import Labelled, fitted, graded_by, with_grades, with_scores
-from isograde.runs.results import new_file, write_report
+from isograde.runs.calibrate import Labelled, fitted, graded_by, reported, with_grades, with_scores
+from isograde.runs.results import new_file, report_file, write_report
 from isograde.runs.sample import labelled, rater_columns
 from isograde.runs.score import check_fields
 from isograde.runs.show import calibration_view, console
@@ -55,7 +54,9 @@ def calibrate(*, file: str, output: str | None, report: str | None, max_mae: flo
 
     Every figure is out of fold, split by group: nothing is measured on the labels it was fitted on.
     """
-    targets = [new_file(name, force=options["force"]) for name in (output, report) if name is not None]
+    force = options["force"]
+    calibrator_file = None if output is None else new_file(output, force=force)
+    report_path = None if report is None else report_file(report, force=force)
     rubric = load_rubric(options["rubrics"][0])
     if len(options["rubrics"]) > 1:
         raise UserError("one rubric is calibrated at a time; give --rubric once")
@@ -69,25 +70,15 @@ def calibrate(*, file: str, output: str | None, report: str | None, max_mae: flo
     sources = {str(row.item.metadata["label_source"]) for row in found.rows if "label_source" in row.item.metadata}
     source = options["label_source"] or (sources.pop() if len(sources) == 1 else None)
     calibrator = fitted(found, label_source=source, rng=options["rng"])
-    made = calibration_report(
-        found.grades if found.grades is not None else list(found.scores or ()),
-        [row.gold for row in found.rows],
-        raters=[row.raters for row in found.rows],
-        items=[row.item for row in found.rows],
-        n_levels=found.n_levels,
-        score_range=found.score_range,
-        labels=rubric.labels if found.grades is not None else None,
-        label_source=source,
-        title=f"{path.name}: the judge beside {source or 'gold'} labels",
-        rng=options["rng"],
-    )
-    if report is not None:
-        write_report(targets[-1], made)
-    if output is not None:
-        targets[0].write_text(calibrator.to_json() + "\n", encoding="utf-8")
+    title = f"{path.name}: the judge beside {source or 'gold'} labels"
+    made = reported(found, label_source=source, title=title, rng=options["rng"])
+    if report_path is not None:
+        write_report(report_path, made)
+    if calibrator_file is not None:
+        calibrator_file.write_text(calibrator.to_json() + "\n", encoding="utf-8")
     console().print(calibration_view(made))
-    for target in targets:
-        click.echo(f"written: {target}")
+    for written in filter(None, (calibrator_file, report_path)):
+        click.echo(f"written: {written}")
     mae = made.point_figures[0].calibrated.value
     if max_mae is not None and (mae is None or mae > max_mae):
         click.echo(

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import click
 
-from isograde.datasets import read_rows
+from isograde.datasets import Row, read_rows
 from isograde.judge import Judge
 from isograde.records import Grade, GradeFailure
-from isograde.report import calibration_report
 from isograde.rubric import shipped_path
-from isograde.runs.results import new_file, write_report
+from isograde.runs.calibrate import Labelled, reported
+from isograde.runs.results import report_file, write_report
 from isograde.runs.score import score as score_rows
 from isograde.runs.show import calibration_view, console, grade_table, summary_view
 from isograde.runs.watch import watched
@@ -21,23 +21,24 @@ __all__ = ["demo"]
 @click.option("--report", default="isograde-demo.html", show_default=True, help="File for the calibration report.")
 def demo(*, report: str) -> None:
     """Grade the 40 items that ship with isograde on the embedded model, calibrate the grades, and write the report."""
-    target = new_file(report, force=True)
+    target = report_file(report, force=True)
     screen = console()
     rows = list(read_rows(shipped_path("calibration", "demo.jsonl")))
     click.echo(f"Grading {len(rows)} items, written for this demo, by the rubric answer_correctness, on the embedded model.")
     graded: list[Grade | GradeFailure] = []
     with Judge() as judge:
-        with watched(len(rows)) as on_grade:
-            [summary] = score_rows(
-                read_rows(rows), [judge], on_grade=lambda row, grade: (graded.append(grade), on_grade(row, grade))
-            )
+        with watched(len(rows)) as progress:
+
+            def keep(row: Row, grade: Grade | GradeFailure) -> None:
+                graded.append(grade)
+                progress(row, grade)
+
+            [summary] = score_rows(read_rows(rows), [judge], on_grade=keep)
         screen.print(grade_table(list(zip(rows, graded, strict=True)), judge.rubric.labels))
     screen.print()
     screen.print(summary_view(summary))
-    made = calibration_report(
-        graded,
-        [row.gold for row in rows],
-        items=[row.item for row in rows],
+    made = reported(
+        Labelled(rows=tuple(rows), grades=tuple(graded), scores=None, n_levels=len(summary.labels)),
         label_source="authored (by the developers, for this demo)",
         title="isograde demo: the embedded judge beside its authors' labels",
     )

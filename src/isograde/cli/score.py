@@ -10,10 +10,12 @@ from typing import Any
 import click
 
 from isograde.cli.options import api_key, column_map, data_options, model_options, scale
-from isograde.datasets import read_rows
+from isograde.datasets import Row, read_rows
 from isograde.errors import UserError
 from isograde.judge import Judge
-from isograde.runs.results import ResultWriter
+from isograde.records import Grade, GradeFailure
+from isograde.report.run import RunCollector
+from isograde.runs.results import ResultWriter, report_file, write_report
 from isograde.runs.score import plan
 from isograde.runs.score import score as score_rows
 from isograde.runs.show import console, summary_view
@@ -40,6 +42,8 @@ A server of your own (vLLM, llama.cpp, SGLang, Ollama, LiteLLM …):
 @model_options
 @data_options
 @click.option("--calibration", metavar="FILE", help="Calibrator of this judge (from isograde calibrate) for the first rubric.")
+@click.option("--report", help="File for a report of the run without gold: .html, .md or .json.")
+@click.option("--threshold", type=click.FloatRange(0, 1), help="Score from which the report counts a row as a pass.")
 @click.option("--fail-under", type=click.FloatRange(0, 1), help="Exit with 1 if a rubric's mean score is below this.")
 @click.option("--max-failures", default="5%", show_default=True, metavar="N|P%", help="Exit with 3 if more rows fail than this.")
 @click.option("--dry-run", is_flag=True, help="Show the first request and how many calls it takes; send nothing.")
@@ -61,13 +65,25 @@ def score(*, file: str, output: str | None, fail_under: float | None, max_failur
         return
     labels = {judge.rubric.name: judge.rubric.labels for judge in judges}
     target = sys.stdout if output is None or output == "-" else Path(output)
+    report = None if options["report"] is None else report_file(options["report"], force=options["force"])
+    collector = RunCollector(threshold=options["threshold"], title=f"{Path(file).name}: graded")
     with ResultWriter(target, labels, force=options["force"]) as writer:
         n = rows.n if limit is None or rows.n is None else min(limit, rows.n)
-        with watched(None if n is None else n * len(judges)) as on_grade:
+        with watched(None if n is None else n * len(judges)) as progress:
+
+            def on_grade(row: Row, grade: Grade | GradeFailure) -> None:
+                progress(row, grade)
+                if report is not None:
+                    collector.add(row, grade)
+
             summaries = score_rows(rows, judges, writer=writer, limit=limit, on_grade=on_grade)
+    if report is not None:
+        write_report(report, collector.report())
     screen = console(stderr=True)
     for summary in summaries:
         screen.print(summary_view(summary))
+    if report is not None:
+        click.echo(f"the report is in {report}", err=True)
     if isinstance(target, Path):
         click.echo(f"grades are in {target}", err=True)
     sys.exit(exit_code(summaries, fail_under, allowed))

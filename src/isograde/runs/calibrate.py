@@ -7,7 +7,7 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pydantic import ValidationError
 
@@ -20,7 +20,10 @@ from isograde.judge import Judge, grades
 from isograde.records import Calibrated, Grade, GradeFailure, Item, LevelDistribution, Usage
 from isograde.runs.results import FailureLine, GradeLine
 
-__all__ = ["Labelled", "fitted", "graded_by", "read_grades", "with_grades", "with_scores"]
+__all__ = ["Labelled", "fitted", "graded_by", "read_grades", "reported", "with_grades", "with_scores"]
+
+if TYPE_CHECKING:
+    from isograde.report import CalibrationReport
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -227,6 +230,23 @@ def fitted(labelled: Labelled, *, label_source: str | None, rng: int | None = No
         [row.gold if row.gold is not None else math.nan for row, _ in kept],
         groups=[row.item.group for row, _ in kept],
         rng=rng,
+    )
+
+
+def reported(labelled: Labelled, *, label_source: str | None, title: str, rng: int | None = None) -> CalibrationReport:
+    """Measure the judge beside the labels, out of fold; parameters as for :func:`fitted`."""
+    from isograde.report import calibration_report
+
+    plain: dict[str, Any] = {"n_levels": labelled.n_levels, "score_range": labelled.score_range}
+    return calibration_report(
+        labelled.grades if labelled.grades is not None else list(labelled.scores or ()),
+        [row.gold for row in labelled.rows],
+        raters=[row.raters for row in labelled.rows],
+        items=[row.item for row in labelled.rows],
+        label_source=label_source,
+        title=title,
+        rng=rng,
+        **(plain if labelled.grades is None else {}),
     )
 
 

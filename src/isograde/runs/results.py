@@ -20,7 +20,7 @@ from isograde.records import FailureStatus, Grade, GradeFailure, Method
 if TYPE_CHECKING:
     from isograde.report import CalibrationReport, RunReport
 
-__all__ = ["FailureLine", "GradeLine", "ResultWriter", "line_of", "new_file", "safe_cell", "write_report"]
+__all__ = ["FailureLine", "GradeLine", "ResultWriter", "line_of", "new_file", "report_file", "safe_cell", "write_report"]
 
 
 class _Line(BaseModel):
@@ -143,6 +143,7 @@ def line_of(row: Row, grade: Grade | GradeFailure) -> GradeLine | FailureLine:
 
 
 _ORDER = [*GradeLine.model_fields]
+_REPORTS = {".html": "to_html", ".md": "to_markdown", ".json": "to_json"}
 _CALIBRATED = ("level", "score", "p_pass")
 _NO_CELL = {"probabilities", "metadata", "raters", "missing_levels", "calibrated"}
 
@@ -193,18 +194,24 @@ def new_file(name: str | Path, *, force: bool) -> Path:
     return path
 
 
-def write_report(path: Path, report: CalibrationReport | RunReport) -> None:
-    """Write a report as its file's name says: HTML, Markdown or JSON.
+def report_file(name: str | Path, *, force: bool) -> Path:
+    """Check, before anything is spent, that a report can be written.
 
     Raises
     ------
     UserError
-        If the name says none of these.
+        As :func:`new_file`, and if the name does not say whether it is HTML, Markdown or JSON.
     """
-    writers = {".html": report.to_html, ".md": report.to_markdown, ".json": report.to_json}
-    if path.suffix.lower() not in writers:
-        raise UserError(f"--report {path}: end the name in .html, .md or .json")
-    path.write_text(writers[path.suffix.lower()](), encoding="utf-8")
+    path = new_file(name, force=force)
+    if path.suffix.lower() not in _REPORTS:
+        raise UserError(f"--report {path}: end the name in {', '.join(_REPORTS)}")
+    return path
+
+
+def write_report(path: Path, report: CalibrationReport | RunReport) -> None:
+    """Write a report as its file's name says: HTML, Markdown or JSON."""
+    text: str = getattr(report, _REPORTS[path.suffix.lower()])()
+    path.write_text(text, encoding="utf-8")
 
 
 class ResultWriter:

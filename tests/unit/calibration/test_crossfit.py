@@ -90,3 +90,11 @@ def test_rps_sees_what_a_median_that_never_moves_hides():
     assert not found.mae.claimed
     assert found.rps.claimed
     assert found.has_signal
+
+
+def test_a_judge_that_always_says_the_same_has_no_signal_where_every_group_is_alike():
+    # every group holds each level once: all losses differ by rounding alone, and a mean of −1e-17 with no spread is no gain
+    gold = np.tile(np.arange(5.0), 20)
+    groups = np.repeat(np.arange(20), 5)
+    cross = cross_fit(np.ones(100), gold, groups=groups)
+    assert not signal(cross, groups=groups).has_signal

@@ -35,27 +35,8 @@ def server():
         yield running
 
 
-def isograde(*arguments, cwd, stdin=None, **environment):
-    return subprocess.run(
-        [sys.executable, "-m", "isograde", *map(str, arguments)],
-        cwd=cwd,
-        input=stdin,
-        capture_output=True,
-        text=True,
-        encoding="utf-8",
-        timeout=120,
-        check=False,
-        env={
-            **{k: v for k, v in os.environ.items() if not k.startswith("OPENAI")},
-            "COLUMNS": "110",
-            "PYTHONUTF8": "1",
-            **environment,
-        },
-    )
-
-
 @pytest.fixture
-def run(tmp_path, server):
+def run(isograde, tmp_path, server):
     path = tmp_path / "answers.jsonl"
     path.write_text("".join(json.dumps(row) + "\n" for row in ROWS), encoding="utf-8")
 
@@ -186,7 +167,7 @@ def test_a_broken_file_is_one_line_and_costs_no_call(run, tmp_path, server, cont
     assert not (tmp_path / "grades.jsonl").exists()
 
 
-def test_server_trouble_is_exit_code_4_and_one_line(tmp_path, server):
+def test_server_trouble_is_exit_code_4_and_one_line(isograde, tmp_path, server):
     row = json.dumps(ROWS[0]) + "\n"
     (tmp_path / "one.jsonl").write_text(row, encoding="utf-8")
     (tmp_path / "boom.jsonl").write_text(json.dumps({**ROWS[0], "output": "boom"}) + "\n", encoding="utf-8")
@@ -198,7 +179,7 @@ def test_server_trouble_is_exit_code_4_and_one_line(tmp_path, server):
     assert "OPENAI_API_KEY" in done.stderr
 
 
-def test_what_was_finished_is_written_when_the_server_goes_away(tmp_path):
+def test_what_was_finished_is_written_when_the_server_goes_away(isograde, tmp_path):
     def dying(request):
         content = request["messages"][-1]["content"]
         return completion(LEVELS) if "early" in content else (401, {"error": {"message": "key expired"}})
@@ -264,7 +245,7 @@ def test_a_key_is_nowhere(run, tmp_path, server):
     assert "sk-very-secret" not in done.stdout + done.stderr + (tmp_path / "grades.jsonl").read_text(encoding="utf-8")
 
 
-def test_rubrics_commands(tmp_path):
+def test_rubrics_commands(isograde, tmp_path):
     assert "answer_correctness" in isograde("rubrics", "list", cwd=tmp_path).stdout
     shown = isograde("rubrics", "show", "faithfulness", cwd=tmp_path).stdout
     assert "── system ──" in shown
@@ -281,7 +262,7 @@ HELP = Path(__file__).parent / "help"
 @pytest.mark.parametrize(
     "command", ["", "demo", "score", "rubrics", "rubrics list", "rubrics show", "rubrics check", "sample", "calibrate"]
 )
-def test_help_is_the_golden_file(command, tmp_path):
+def test_help_is_the_golden_file(isograde, command, tmp_path):
     shown = isograde(*command.split(), "--help", cwd=tmp_path).stdout
     golden = HELP / f"{command.replace(' ', '-') or 'isograde'}.txt"
     if os.environ.get("ISOGRADE_WRITE_HELP"):
