@@ -23,7 +23,8 @@ if TYPE_CHECKING:
 __all__ = ["ChatBackend"]
 
 _ANSWER_ROOM = 16  # tokens asked for once the first one turned out not to be the answer
-_MENDS = 8  # rejections that one request may meet before it is given up
+_MENDS = 10  # forms that one request may take before it is given up
+_CHANCES = 3  # samples after one that happened to be no answer
 _HOSTED = ("api.openai.com", ".openai.azure.com", ".cognitiveservices.azure.com")
 
 
@@ -121,6 +122,7 @@ class ChatBackend:
         del labels  # every label is read from the list; none is forced
         answer: Reply | GradeFailure = GradeFailure(status="server_error", message="every form of the request was rejected")
         asked = self._parameters
+        again = _CHANCES
         for _ in range(_MENDS):
             remembered = True
             try:
@@ -135,8 +137,11 @@ class ChatBackend:
             else:
                 if not (isinstance(answer, Reply) and asked.max_tokens == 1 and _stopped_short(answer.body)):
                     return answer
+                remembered = _chosen_first(answer.body)
+                if not remembered and again:  # sampled by chance, which says nothing of other items, nor of the next sample
+                    again -= 1
+                    continue
                 changed = asked.with_max_tokens(_ANSWER_ROOM)
-                remembered = _chosen_first(answer.body)  # a blank that was sampled by chance says nothing of other items
             if remembered and self._parameters is asked:
                 self._parameters = changed
             asked = changed
@@ -272,4 +277,4 @@ def _chosen_first(body: Any) -> bool:
         position = body["choices"][0]["logprobs"]["content"][0]
         return bool(position["logprob"] >= max(token["logprob"] for token in position["top_logprobs"]))
     except (KeyError, IndexError, TypeError, ValueError):
-        return True
+        return False  # the end of the turn was sampled, or half a character: llama.cpp lists nothing then

@@ -181,19 +181,27 @@ def test_blank_first_token_makes_room_for_the_answer_once():
     assert grades[3].level == 4
 
 
-def test_a_blank_that_was_sampled_by_chance_makes_room_for_its_own_item_only():
+@pytest.mark.parametrize("listed", [True, False])
+def test_what_was_sampled_by_chance_is_sampled_again_for_its_own_item_only(listed):
+    odd = 0
+
     def answer(request):
-        if request["max_tokens"] > 1:
-            return completion(LEVELS, finish_reason="stop")
-        if "odd" in request["messages"][1]["content"]:
-            body = completion({**LEVELS, "4": 0.6, "\n": 0.02}, content="Level: \n")  # llama.cpp repeats the prefilled turn
+        nonlocal odd
+        if "odd" not in request["messages"][1]["content"]:
+            return completion(LEVELS)
+        odd += 1
+        if odd > 2:
+            return completion(LEVELS)
+        body = completion({**LEVELS, "4": 0.6, "\n": 0.02}, content="Level: ")  # llama.cpp repeats the prefilled turn
+        if listed:
             body["choices"][0]["logprobs"]["content"][0] |= {"token": "\n", "logprob": -3.9}
-            return body
-        return completion(LEVELS)
+        else:  # the end of the turn was sampled
+            body["choices"][0] |= {"logprobs": None, "finish_reason": "stop", "message": {"role": "assistant", "content": ""}}
+        return body
 
     with StubServer(answer) as server, judge(server) as mine:
         grades = mine.score_batch([{**ITEM, "output": "odd"}, ITEM, ITEM])
-        assert [request["max_tokens"] for request in server.requests] == [1, 16, 1, 1]
+        assert [request["max_tokens"] for request in server.requests] == [1] * 5
     assert {grade.level for grade in grades} == {4}
 
 
