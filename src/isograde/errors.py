@@ -12,6 +12,8 @@
     │   └── NoLogprobsError      the server answers, but shows no distribution over tokens
     └── StatisticsError          a figure that these numbers do not define
 
+A :class:`CaveatWarning` says, once a process, what is known to speak against a judge that was asked all the same.
+
 A single item that could not be graded is no exception: it is a :class:`~isograde.records.GradeFailure`.
 """
 
@@ -19,6 +21,7 @@ from __future__ import annotations
 
 __all__ = [
     "CalibrationError",
+    "CaveatWarning",
     "DataError",
     "IsogradeError",
     "NoLogprobsError",
@@ -76,3 +79,7 @@ class NoLogprobsError(ServerError):
 
 class StatisticsError(IsogradeError):
     """A figure that these numbers do not define."""
+
+
+class CaveatWarning(UserWarning):
+    """Something is known to speak against this judge for this rubric."""

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import sys
+import warnings
 from collections.abc import AsyncGenerator, AsyncIterator, Iterable, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import replace
+from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
@@ -13,7 +15,7 @@ from isograde.applied import Calibration
 from isograde.backends import Backend, Reply
 from isograde.backends.loop import run
 from isograde.datasets import Row, read_rows
-from isograde.errors import NoLogprobsError, ServerError, UserError
+from isograde.errors import CaveatWarning, NoLogprobsError, ServerError, UserError
 from isograde.flow import bounded
 from isograde.logprobs import read_response
 from isograde.prompt import InvalidItemError, is_blank, render
@@ -237,6 +239,8 @@ class Judge:
             prompt = render(self.rubric, item, reference=reference)
         except InvalidItemError as error:
             return GradeFailure(status="invalid_item", message=str(error), **about)
+        if caveat := self.backend.caveat(self.rubric):
+            _warn_once(caveat)
         reply = await self.backend.ask(prompt, self.rubric.labels)
         seen = reply if isinstance(reply, GradeFailure) else read_response(reply.body, self.rubric.labels, min_mass=self.min_mass)
         if isinstance(seen, GradeFailure):
@@ -254,7 +258,8 @@ class Judge:
             rubric_fingerprint=self.rubric.fingerprint,
             prompt_fingerprint=self.backend.prompt_fingerprint,
             model=self.backend.model,
-            adapter=self.backend.adapter,
+            adapter=self.backend.adapter(self.rubric),
+            caveat=self.backend.caveat(self.rubric),
             server=self.backend.server,
             method=method,
             usage=None if reply is None else reply.usage,
@@ -308,6 +313,12 @@ def _backend(
         return ChatBackend(str(model), base_url=base_url, api_key=api_key, client=client, **options)
     except TypeError as error:
         raise UserError(f"Judge: {str(error).removeprefix('ChatBackend.__init__() ')}") from None
+
+
+@lru_cache(maxsize=256)
+def _warn_once(caveat: str) -> None:
+    """Say what speaks against a judge, once a process."""
+    warnings.warn(caveat, CaveatWarning, stacklevel=3)
 
 
 def _tell(said: str) -> None:

@@ -67,8 +67,11 @@ class Prompt:
         The rubric; the same for every item.
     parts : tuple of Part
         The item's message in order; joined, its text.
+    rubric : str
+        Fingerprint of the rubric that asks; never sent.
     """
 
+    rubric: str
     system: str
     parts: tuple[Part, ...]
 
@@ -247,7 +250,7 @@ def render(rubric: Rubric, item: Item, *, reference: int = 0) -> Prompt:
         ]
         end = found.end()
     parts.append(Part(text=f"{rubric.item[end:]}\n{CUE.removesuffix(':')}?", content=False))
-    return Prompt(system=_system(rubric), parts=tuple(parts))
+    return Prompt(rubric=rubric.fingerprint, system=_system(rubric), parts=tuple(parts))
 
 
 def prompt_fingerprint(*, system_role: bool, prefill: bool) -> str:

@@ -222,6 +222,8 @@ class Grade:
         Fingerprint of a low-rank adapter beside the model's weights.
     calibrated : Calibrated or None
         Beside the raw values, where the judge was given a calibrator.
+    caveat : str or None
+        What is known to speak against this model as a judge by this rubric, such as that it was not trained for it.
     reference_index : int or None
         Which of several references the grade is against.
     item, index, usage, latency_s, server
@@ -242,6 +244,7 @@ class Grade:
     method: Method
     adapter: str | None = None
     calibrated: Calibrated | None = None
+    caveat: str | None = None
     reference_index: int | None = None
     item: Item | None = None
     index: int | None = None

@@ -29,7 +29,13 @@ BODY = {"choices": [{"message": {"content": "4"}, "logprobs": {"content": [{**TO
 class Instant:
     """A backend that answers at once."""
 
-    model, adapter, server, concurrency, prompt_fingerprint = "instant", None, None, 64, "none"
+    model, server, concurrency, prompt_fingerprint = "instant", None, 64, "none"
+
+    def adapter(self, _rubric: object) -> None:
+        """None."""
+
+    def caveat(self, _rubric: object) -> None:
+        """None."""
 
     async def ask(self, _prompt: object, _labels: object) -> Reply:
         """Answer."""

@@ -32,6 +32,8 @@ def highest_level(request):
 @pytest.fixture
 def environment(tmp_path):
     (tmp_path / "answers.jsonl").write_text(json.dumps({"input": "q", "output": "a", "expected": "b"}) + "\n", encoding="utf-8")
+    labelled = [{"id": str(i), "input": "q", "output": "a", "expected": "b", "gold": i % 5} for i in range(20)]
+    (tmp_path / "labelled.jsonl").write_text("".join(json.dumps(row) + "\n" for row in labelled), encoding="utf-8")
     (tmp_path / "politeness.yaml").write_text(blocks("yaml")[0], encoding="utf-8")
     with StubServer(highest_level) as server:
         yield {
@@ -55,7 +57,7 @@ def test_python(code, tmp_path, environment):
 ISOGRADE = [line.split("  #")[0] for block in blocks("bash") for line in block.splitlines() if line.startswith("isograde ")]
 
 
-@pytest.mark.parametrize("line", [line for line in ISOGRADE if "--model" in line or " check " in line])
+@pytest.mark.parametrize("line", [line for line in ISOGRADE if "--calibration" not in line and ("--model" in line or " check " in line or " sample " in line)])
 def test_command(line, tmp_path, environment):
     line = line.replace("http://localhost:8000/v1", environment["STUB"])
     arguments = shlex.split(line)[1:]

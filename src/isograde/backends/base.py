@@ -7,6 +7,7 @@ from typing import Any, Protocol
 
 from isograde.prompt import Prompt
 from isograde.records import GradeFailure, Usage
+from isograde.rubric import Rubric
 
 __all__ = ["Backend", "Reply"]
 
@@ -37,8 +38,6 @@ class Backend(Protocol):
     ----------
     model : str
         Name as it stands on grades.
-    adapter : str or None
-        Fingerprint of a low-rank adapter beside the weights.
     server : str or None
         Address without credentials; None in process.
     concurrency : int
@@ -48,13 +47,18 @@ class Backend(Protocol):
     """
 
     model: str
-    adapter: str | None
     server: str | None
     concurrency: int
 
     @property
     def prompt_fingerprint(self) -> str:
         """Fingerprint of the prompt's version and shape."""
+
+    def adapter(self, rubric: Rubric) -> str | None:
+        """Fingerprint of the low-rank adapter beside the weights that judges this rubric; None where there is none."""
+
+    def caveat(self, rubric: Rubric) -> str | None:
+        """What is known to speak against this model as a judge by this rubric, in one line; None where nothing is."""
 
     async def ask(self, prompt: Prompt, labels: tuple[str, ...]) -> Reply | GradeFailure:
         """Ask for one answer token and its logprobs.

@@ -16,6 +16,7 @@ from isograde.backends.rejections import Parameters, mend
 from isograde.errors import NoLogprobsError, ServerError, UnreachableError, UserError
 from isograde.prompt import Prompt, is_blank, prompt_fingerprint
 from isograde.records import GradeFailure, Usage
+from isograde.rubric import Rubric
 
 if TYPE_CHECKING:
     import openai
@@ -61,8 +62,6 @@ class ChatBackend:
         If there is no key for OpenAI, or the client is no asynchronous one.
     """
 
-    adapter: str | None = None
-
     def __init__(
         self,
         model: str,
@@ -100,6 +99,16 @@ class ChatBackend:
     def prompt_fingerprint(self) -> str:
         """Fingerprint of the prompt's version and shape."""
         return prompt_fingerprint(system_role=self._parameters.system_role, prefill=self._parameters.prefill)
+
+    def adapter(self, rubric: Rubric) -> str | None:
+        """None: what stands behind a server's model name is the server's."""
+        del rubric
+        return None
+
+    def caveat(self, rubric: Rubric) -> str | None:
+        """None: nothing is known of a server's model."""
+        del rubric
+        return None
 
     def request(self, prompt: Prompt, labels: tuple[str, ...]) -> dict[str, Any]:
         """Show the exact request that :meth:`ask` would send."""

@@ -19,12 +19,14 @@ from itertools import takewhile
 from pathlib import Path
 from typing import Any
 
+from isograde.backends.adapters import shipped_adapter
 from isograde.backends.base import Reply
 from isograde.backends.llama import Llama
 from isograde.backends.weights import FINGERPRINT, MEMBER, default_weights, weights_fingerprint
 from isograde.errors import UserError
 from isograde.prompt import CUE, Prompt, prompt_fingerprint
 from isograde.records import GradeFailure, Usage
+from isograde.rubric import Rubric
 
 __all__ = ["EmbeddedBackend"]
 
@@ -56,7 +58,6 @@ class EmbeddedBackend:
         If the file is missing or no GGUF, or ``xllamacpp`` is not installed.
     """
 
-    adapter: str | None = None
     server: str | None = None
 
     def __init__(
@@ -73,6 +74,7 @@ class EmbeddedBackend:
         fingerprint = FINGERPRINT if self._path is None else weights_fingerprint(self._path)
         self.model = f"{Path(self._path or MEMBER).stem}@{fingerprint}"
         self.concurrency = n_slots + 1  # the next request waits at llama.cpp's door while this one is computed
+        self._adapter = shipped_adapter(fingerprint)
         self._n_slots, self._n_ctx, self._progress = n_slots, n_ctx, progress
         self._process = os.getpid()
         self._pool = ThreadPoolExecutor(self.concurrency, thread_name_prefix="isograde-embedded")
@@ -83,6 +85,16 @@ class EmbeddedBackend:
     def prompt_fingerprint(self) -> str:
         """Fingerprint of the prompt's version and shape; the model is loaded to see whether its template has a system role."""
         return prompt_fingerprint(system_role=self._framer.system_role, prefill=True)
+
+    def adapter(self, rubric: Rubric) -> str | None:
+        """Fingerprint of the adapter that was trained for this rubric; None where there is none."""
+        return self._adapter.fingerprint if self._adapter is not None and self._adapter.rubric == rubric.fingerprint else None
+
+    def caveat(self, rubric: Rubric) -> str | None:
+        """Say so where the default model was not trained for this rubric; of a model of one's own nothing is known."""
+        if self._path is not None or self.adapter(rubric) is not None:
+            return None
+        return f"the embedded model is not trained for the rubric {rubric.name}: its grades are close to chance"
 
     async def ask(self, prompt: Prompt, labels: tuple[str, ...]) -> Reply | GradeFailure:
         """Ask for one answer token and its logprobs.
@@ -113,7 +125,8 @@ class EmbeddedBackend:
     def request(self, prompt: Prompt, labels: tuple[str, ...]) -> dict[str, Any]:
         """Show the request that :meth:`ask` would send: the text, how many tokens it has, and the parameters."""
         framed = self._framer.framed(prompt, labels)
-        parameters = {name: value for name, value in _completion(framed, _N_PROBS).items() if name != "prompt"}
+        asked = {**_completion(framed, _N_PROBS), **self._lora(prompt)}
+        parameters = {name: value for name, value in asked.items() if name != "prompt"}
         return {"model": self.model, "prompt": framed.text, "prompt_tokens": len(framed.ids), **parameters}
 
     async def aclose(self) -> None:
@@ -126,7 +139,8 @@ class EmbeddedBackend:
         with self._lock:
             if self._loaded is None:
                 path = default_weights(self._progress) if self._path is None else self._path
-                self._loaded = _Framer(Llama(path, n_slots=self._n_slots, n_ctx=self._n_ctx))
+                lora = None if self._adapter is None else self._adapter.path
+                self._loaded = _Framer(Llama(path, n_slots=self._n_slots, n_ctx=self._n_ctx, lora=lora))
             return self._loaded
 
     def _ask(self, prompt: Prompt, labels: tuple[str, ...]) -> Reply | GradeFailure:
@@ -138,11 +152,18 @@ class EmbeddedBackend:
         if len(framed.ids) >= llama.n_ctx:  # the answer needs one
             message = f"the prompt has {len(framed.ids):,} tokens; the model's context holds {llama.n_ctx - 1:,}"
             return GradeFailure(status="too_long", message=message)
-        answer = llama.complete(_completion(framed, _N_PROBS))
+        lora = self._lora(prompt)
+        answer = llama.complete({**_completion(framed, _N_PROBS), **lora})
         usage = _usage(answer)
         if not _lists(answer, framed.label_ids):
-            answer = llama.complete(_completion(framed, llama.n_vocab))
+            answer = llama.complete({**_completion(framed, llama.n_vocab), **lora})
         return Reply(body=_as_chat(answer), usage=usage, latency_s=time.perf_counter() - start)
+
+    def _lora(self, prompt: Prompt) -> dict[str, Any]:
+        """Switch the adapter on for the rubric that it was trained for, and off for all others."""
+        if self._adapter is None:
+            return {}
+        return {"lora": [{"id": 0, "scale": float(prompt.rubric == self._adapter.rubric)}]}
 
     def _close(self) -> None:
         self._pool.shutdown(cancel_futures=True)

@@ -29,10 +29,10 @@ _OMP_WAIT = "OMP_WAIT_POLICY"
 class Llama:
     """llama.cpp: answers in process; its tokenizer and its template over loopback, which is the only way to them."""
 
-    def __init__(self, path: Path, *, n_slots: int, n_ctx: int) -> None:
+    def __init__(self, path: Path, *, n_slots: int, n_ctx: int, lora: Path | None = None) -> None:
         self.path = path
         self._key = secrets.token_urlsafe(32)
-        server = start_server(path, n_slots=n_slots, n_ctx=n_ctx, port=0, api_key=self._key)
+        server = start_server(path, n_slots=n_slots, n_ctx=n_ctx, port=0, api_key=self._key, lora=lora)
         held = [server]
         # A server that lives on into the interpreter's end would run threads in freed memory
         self.close = weakref.finalize(self, held.clear)
@@ -68,8 +68,10 @@ class Llama:
             connection.close()
 
 
-def start_server(path: Path, *, n_slots: int, n_ctx: int, port: int, api_key: str) -> Any:
+def start_server(path: Path, *, n_slots: int, n_ctx: int, port: int, api_key: str, lora: Path | None = None) -> Any:
     """Start llama.cpp's server in this process, on loopback, as silent and as closed as it can be.
+
+    An adapter is loaded beside the weights; a request switches it off by ``"lora": [{"id": 0, "scale": 0}]``.
 
     Returns
     -------
@@ -84,7 +86,8 @@ def start_server(path: Path, *, n_slots: int, n_ctx: int, port: int, api_key: st
     xllamacpp = _xllamacpp()
     params = xllamacpp.CommonParams()
     params.model.path = str(path)
-    # A low-rank adapter will go into params.lora_adapters here
+    if lora is not None:
+        params.lora_adapters = [xllamacpp.CommonAdapterLoraInfo(str(lora), 1.0)]
     params.n_parallel, params.n_ctx = n_slots, n_slots * n_ctx
     params.flash_attn_type = xllamacpp.llama_flash_attn_type.LLAMA_FLASH_ATTN_TYPE_DISABLED
     params.cache_type_k = params.cache_type_v = xllamacpp.ggml_type.GGML_TYPE_F32

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import sys
+import warnings
+from typing import TextIO
 
 import click
 
@@ -46,11 +48,25 @@ cli.add_command(sample)
 cli.add_command(calibrate)
 
 
+def _said(
+    message: Warning | str,
+    category: type[Warning],
+    filename: str,
+    lineno: int,
+    file: TextIO | None = None,
+    line: str | None = None,
+) -> None:
+    """Say a warning as one line, without the place in the code."""
+    del category, filename, lineno, file, line
+    click.echo(f"isograde: {message}", err=True)
+
+
 def main() -> None:
     """Run the command line and exit with its code."""
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="replace")  # a terminal that has no such character shows another one
+    warnings.showwarning = _said
     try:
         code = cli.main(prog_name="isograde", standalone_mode=False)
     except click.exceptions.Exit as stop:

@@ -101,9 +101,7 @@ def calibration_report(
     """
     generator = np.random.default_rng(0 if rng is None else rng)
     seed = int(generator.integers(2**62))
-    cases = collect(
-        grades, gold, raters=raters, items=items, n_levels=n_levels, score_range=score_range, labels=labels
-    )
+    cases = collect(grades, gold, raters=raters, items=items, n_levels=n_levels, score_range=score_range, labels=labels)
     used = np.flatnonzero(np.isfinite(cases.gold))
     calibrator = Calibrator(
         n_levels=len(cases.labels), score_range=cases.score_range if cases.values.ndim == 1 else None, label_source=label_source
@@ -307,8 +305,8 @@ def _errors(found: _Figures, forecasts: measures.Forecasts, slices: Sequence[wor
         return wording.errors_answer(raw, slices, n=n, far=(0, levels), labels=labels, worst_gold=None)
     error = np.abs(predicted - gold)
     kinds, counts = np.unique(gold, return_counts=True)
-    means = {level: error[gold == level].mean() for level, count in zip(kinds.tolist(), counts.tolist(), strict=True) if count >= 5}
+    means = {
+        level: error[gold == level].mean() for level, count in zip(kinds.tolist(), counts.tolist(), strict=True) if count >= 5
+    }
     worst = max(means, key=lambda level: means[level]) if len(means) > 1 else None
     return wording.errors_answer(raw, slices, n=n, far=(int((error >= levels).sum()), levels), labels=labels, worst_gold=worst)
-
-

@@ -36,7 +36,9 @@ def run_html(report: RunReport) -> str:
     """Render a run report."""
     plots.need()
     drawn = [
-        plots.histogram(run.score_histogram, str(i), threshold=run.threshold and run.threshold.at) if any(run.score_histogram) else ""
+        plots.histogram(run.score_histogram, str(i), threshold=run.threshold and run.threshold.at)
+        if any(run.score_histogram)
+        else ""
         for i, run in enumerate(report.rubrics)
     ]
     slices = [_by_column(run.slices) for run in report.rubrics]
@@ -77,7 +79,12 @@ def _environment() -> Environment:
         loader=PackageLoader("isograde.report"), autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
     )
     environment.filters.update(
-        number=text.number, percent=text.percent, interval=with_interval, level=text.level_name, choices=_choices, shade=plots.shade
+        number=text.number,
+        percent=text.percent,
+        interval=with_interval,
+        level=text.level_name,
+        choices=_choices,
+        shade=plots.shade,
     )
     environment.globals.update(plural=text.plural)
     return environment

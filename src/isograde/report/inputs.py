@@ -119,7 +119,9 @@ def collect(
     failures = Failures()
     if any(isinstance(each, Grade | GradeFailure) for each in given):
         if n_levels is not None or score_range is not None:
-            raise CalibrationError("n_levels and score_range are for plain scores; grades carry their own scale, so leave them out")
+            raise CalibrationError(
+                "n_levels and score_range are for plain scores; grades carry their own scale, so leave them out"
+            )
         kept, values, judge, labels = _of_grades(given, failures, labels)
     else:
         kept, values = _of_scores(given, items, failures)
@@ -173,7 +175,9 @@ def _of_grades(
             failures.add(each.status, _name(each.item, position), each.message)
             continue
         if not isinstance(each, Grade):
-            raise CalibrationError(f"row {position}: {type(each).__name__} among grades; give grades and failures, or plain scores")
+            raise CalibrationError(
+                f"row {position}: {type(each).__name__} among grades; give grades and failures, or plain scores"
+            )
         first = first or each
         if tuple(each.probabilities) != tuple(first.probabilities):
             raise CalibrationError(f"row {position}: its levels are not those of the first grade; report on one rubric at a time")
@@ -187,7 +191,9 @@ def _of_grades(
         kept.append(position)
     if first is not None:
         if first.score is None or abs(first.score * (len(first.probabilities) - 1) - first.expected_level) > 1e-6:
-            raise CalibrationError("a choice has no order of levels; only grades by an ordered rubric can be compared with gold levels")
+            raise CalibrationError(
+                "a choice has no order of levels; only grades by an ordered rubric can be compared with gold levels"
+            )
         own = tuple(first.probabilities)
         if labels is not None and tuple(labels) != own:
             raise CalibrationError(f"labels are {', '.join(labels)} and the grades have {', '.join(own)}; leave labels out")
@@ -222,7 +228,9 @@ def _levels(table: Sequence[Sequence[float | None]], top: int, name: str) -> Flo
     off = (levels < 0) | (levels > top)
     if off.any():
         position, column = np.argwhere(off)[0].tolist()
-        raise CalibrationError(f"row {position}: {name} {levels[position, column]:g} is off the scale 0 … {top}; give level indices")
+        raise CalibrationError(
+            f"row {position}: {name} {levels[position, column]:g} is off the scale 0 … {top}; give level indices"
+        )
     return levels
 
 

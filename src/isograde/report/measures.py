@@ -112,7 +112,10 @@ class Resampling:
         table = np.column_stack([*self._columns, size])
         whole = table[:, :-1].sum(axis=0) / n
         drawn = self._drawn(table) if len(size) > 1 else None
-        return {name: _estimate(figure, whole[own], None if drawn is None else drawn[:, own], n) for name, (own, figure) in self._jobs.items()}
+        return {
+            name: _estimate(figure, whole[own], None if drawn is None else drawn[:, own], n)
+            for name, (own, figure) in self._jobs.items()
+        }
 
     def _drawn(self, table: FloatArray) -> FloatArray:
         """Means of every column in every resample, shape (n_resamples, n_columns)."""
@@ -203,7 +206,9 @@ def _kappa(means: FloatArray) -> FloatArray:
     return kappa
 
 
-def point_figures(forecasts: Forecasts, found: dict[tuple[str, ...], Estimate], *, n_resamples: int, seed: int) -> tuple[PointFigure, ...]:
+def point_figures(
+    forecasts: Forecasts, found: dict[tuple[str, ...], Estimate], *, n_resamples: int, seed: int
+) -> tuple[PointFigure, ...]:
     """Lay out the measures of predicted levels."""
     n = len(forecasts.gold)
     table: list[PointFigure] = []
@@ -222,7 +227,9 @@ def point_figures(forecasts: Forecasts, found: dict[tuple[str, ...], Estimate], 
             else:
                 resamples = min(n_resamples, RANK_RESAMPLES)
                 row[name] = from_figure(
-                    bootstrap_figure(ranks[measure], predicted, forecasts.gold, groups=forecasts.group, n_resamples=resamples, rng=seed)
+                    bootstrap_figure(
+                        ranks[measure], predicted, forecasts.gold, groups=forecasts.group, n_resamples=resamples, rng=seed
+                    )
                 )
         table.append(PointFigure(name=measure, meaning=meaning, unit=unit, **row))  # type: ignore[arg-type] # units are literals above
     return tuple(table)
@@ -285,7 +292,9 @@ def spread_figures(forecasts: Forecasts, found: dict[tuple[str, ...], Estimate])
         whole = corp(proba, np.arange(forecasts.n_levels), forecasts.gold)
         for part, columns in parts.items():
             columns[name] = Estimate(value=getattr(whole, part), n=n, reason=whole.reason)
-    first = SpreadFigure(name="RPS", meaning="distance of the whole distribution from gold, in levels; the lower the better", **rps)
+    first = SpreadFigure(
+        name="RPS", meaning="distance of the whole distribution from gold, in levels; the lower the better", **rps
+    )
     return (first, *(SpreadFigure(name=name, meaning=meaning, **parts[name]) for name, meaning in _PARTS))
 
 

@@ -98,7 +98,10 @@ def isotonic_curve(fitted: Calibrator, score: FloatArray, gold: FloatArray, n_le
 def heatmaps(forecasts: Forecasts) -> tuple[Heatmap, ...]:
     """Rows by predicted level and gold level, raw and calibrated."""
     cross = forecasts.cross
-    named = (("the judge's most probable level", forecasts.most_probable), ("the calibrated level", None if cross is None else cross.median))
+    named = (
+        ("the judge's most probable level", forecasts.most_probable),
+        ("the calibrated level", None if cross is None else cross.median),
+    )
     found = []
     for name, predicted in named:
         if predicted is not None:

@@ -146,7 +146,9 @@ def reliability(shown: Reliability, labels: Sequence[str]) -> str:
 
     def draw(axes: Axes) -> None:
         most = max(shown.histogram) or 1
-        axes.bar([0.05 + 0.1 * i for i in range(10)], [0.25 * c / most for c in shown.histogram], width=0.09, color=_FAINT, alpha=0.5)
+        axes.bar(
+            [0.05 + 0.1 * i for i in range(10)], [0.25 * c / most for c in shown.histogram], width=0.09, color=_FAINT, alpha=0.5
+        )
         axes.plot([0, 1], [0, 1], color=_INK, linewidth=0.8, linestyle=":")
         if shown.raw:
             axes.plot(*zip(*shown.raw, strict=True), color=_TWO, linewidth=1.8, linestyle="--", label="raw judge")
@@ -171,7 +173,9 @@ def bars(shown: Sequence[Counts], labels: Sequence[str]) -> str:
         for i, counts in enumerate(shown):
             total = sum(counts.counts) or 1
             places = [level + (i - (len(shown) - 1) / 2) * width for level in range(len(labels))]
-            axes.bar(places, [100 * count / total for count in counts.counts], width * 0.94, label=counts.name, linewidth=0, **fills[i])
+            axes.bar(
+                places, [100 * count / total for count in counts.counts], width * 0.94, label=counts.name, linewidth=0, **fills[i]
+            )
         axes.set_xticks(range(len(labels)), labels)
         axes.grid(visible=False, axis="x")
         axes.set_xlabel("level")
@@ -189,10 +193,23 @@ def learning(shown: Learning, report: CalibrationReport) -> str:
         held, last = shown.points[:-1], shown.points[-1]
         x = [point.n for point in held]
         axes.fill_between(
-            x, [_or(p.mae.low, p.mae.value) for p in held], [_or(p.mae.high, p.mae.value) for p in held], color=_ONE, alpha=0.2, linewidth=0
+            x,
+            [_or(p.mae.low, p.mae.value) for p in held],
+            [_or(p.mae.high, p.mae.value) for p in held],
+            color=_ONE,
+            alpha=0.2,
+            linewidth=0,
         )
         axes.plot(x, [point.mae.value or 0 for point in held], color=_ONE, marker="o", label="calibrated, groups held out")
-        axes.plot([last.n], [last.mae.value or 0], color=_ONE, marker="D", markersize=7, linestyle="none", label="all labels, out of fold")
+        axes.plot(
+            [last.n],
+            [last.mae.value or 0],
+            color=_ONE,
+            marker="D",
+            markersize=7,
+            linestyle="none",
+            label="all labels, out of fold",
+        )
         for estimate, name, colour, style in (
             (mae.expected_level, "raw expected level", _TWO, "--"),
             (mae.constant, "always the median", _INK, ":"),
@@ -221,7 +238,9 @@ def histogram(counts: Sequence[int], name: str, *, threshold: float | None = Non
         axes.bar([(i + 0.5) * width for i in range(len(counts))], counts, width * 0.92, color=_ONE, linewidth=0)
         if threshold is not None:
             axes.axvline(threshold, color=_INK, linestyle="--", linewidth=1.4)
-            axes.annotate(f"threshold {threshold:g}", (threshold, 1), (4, -2), ("data", "axes fraction"), "offset points", va="top")
+            axes.annotate(
+                f"threshold {threshold:g}", (threshold, 1), (4, -2), ("data", "axes fraction"), "offset points", va="top"
+            )
         axes.set_xlim(0, 1)
         axes.grid(visible=False, axis="x")
         axes.set_xlabel("score")
@@ -233,5 +252,3 @@ def histogram(counts: Sequence[int], name: str, *, threshold: float | None = Non
 def _or(value: float | None, other: float | None) -> float:
     """The first that is there."""
     return value if value is not None else other if other is not None else 0.0
-
-

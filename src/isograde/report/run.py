@@ -161,7 +161,9 @@ class _Run:
             score_histogram=tuple(np.histogram(score[scored], bins=BINS, range=(0, 1))[0].tolist()),
             slices=slices,
             n_columns_left_out=self._columns.n_left_out,
-            lowest=tuple(_case(-negative, row, grade) for negative, _, row, grade in sorted(self._lowest, key=lambda e: (-e[0], -e[1]))),
+            lowest=tuple(
+                _case(-negative, row, grade) for negative, _, row, grade in sorted(self._lowest, key=lambda e: (-e[0], -e[1]))
+            ),
         )
 
 

@@ -49,7 +49,14 @@ def signal_tests(signal: Signal) -> tuple[SignalTest, ...]:
 
 
 def trust_answer(
-    *, mae: PointFigure, tests: Sequence[SignalTest], human: Human | None, learning: Learning | None, n: int, n_groups: int, top: int
+    *,
+    mae: PointFigure,
+    tests: Sequence[SignalTest],
+    human: Human | None,
+    learning: Learning | None,
+    n: int,
+    n_groups: int,
+    top: int,
 ) -> tuple[Trust, Answer]:
     """Can the judge be trusted on this task?"""
     calibrated, constant = mae.calibrated, mae.constant
@@ -96,7 +103,9 @@ def gain_answer(mae: PointFigure, gain: Estimate | None, *, trust: Trust) -> Ans
     if calibrated.value is None:
         return Answer(sentence=f"Not known: {calibrated.reason}.")
     if gain is None or gain.value is None or raw.value is None:
-        return Answer(sentence=f"The calibrated error is {with_interval(calibrated)} levels; there is no raw one to compare: {raw.reason}.")
+        return Answer(
+            sentence=f"The calibrated error is {with_interval(calibrated)} levels; there is no raw one to compare: {raw.reason}."
+        )
     change = f"from {number(raw.value)} (the raw expected level) to {number(calibrated.value)} levels"
     interval = "" if gain.low is None else f", a gain of {with_interval(gain)}"
     if gain.low is not None and gain.low > 0:
@@ -107,11 +116,15 @@ def gain_answer(mae: PointFigure, gain: Estimate | None, *, trust: Trust) -> Ans
             details=() if trust == "yes" else (blind,),
         )
     if gain.high is not None and gain.high < 0:
-        return Answer(sentence=f"Calibration does harm with these few labels: it takes the mean error {change}{interval}; use the raw level.")
+        return Answer(
+            sentence=f"Calibration does harm with these few labels: it takes the mean error {change}{interval}; use the raw level."
+        )
     return Answer(sentence=f"Calibration makes no difference that these labels can show: the mean error goes {change}{interval}.")
 
 
-def errors_answer(bias: Estimate, slices: Sequence[Slice], *, n: int, far: tuple[int, int], labels: Sequence[str], worst_gold: float | None) -> Answer:
+def errors_answer(
+    bias: Estimate, slices: Sequence[Slice], *, n: int, far: tuple[int, int], labels: Sequence[str], worst_gold: float | None
+) -> Answer:
     """Where is the judge wrong? ``far``: how many rows are off by how many levels or more."""
     if bias.value is None:
         return Answer(sentence=f"Not known: {bias.reason}.")

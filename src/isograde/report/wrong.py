@@ -70,7 +70,9 @@ def slice_table(forecasts: Forecasts, items: list[Item]) -> tuple[tuple[Slice, .
     return tuple(table), columns.n_left_out, member
 
 
-def worst_cases(forecasts: Forecasts, cases: Cases, used: IntArray, member: list[list[tuple[str, str]]]) -> tuple[tuple[Case, ...], int]:
+def worst_cases(
+    forecasts: Forecasts, cases: Cases, used: IntArray, member: list[list[tuple[str, str]]]
+) -> tuple[tuple[Case, ...], int]:
     """Return the rows on which judge and gold are furthest apart, and how many rows are apart at all."""
     predicted, gold = forecasts.predicted, forecasts.gold
     if predicted is None:

@@ -158,6 +158,7 @@ def _grade(line: GradeLine | FailureLine, item: Item) -> Grade | GradeFailure:
         method=line.method,
         adapter=line.adapter,
         calibrated=None if line.calibrated is None else Calibrated(**dict(line.calibrated)),
+        caveat=line.caveat,
         reference_index=line.reference_index,
         usage=Usage(input_tokens=line.input_tokens, output_tokens=line.output_tokens, cached_tokens=line.cached_tokens),
         latency_s=line.latency_s,

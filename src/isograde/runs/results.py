@@ -62,6 +62,7 @@ class GradeLine(_Line):
     prefix_probability: float | None
     reference_index: int | None
     calibrated: CalibratedLine | None
+    caveat: str | None
     gold: float | None
     raters: tuple[float | None, ...]
     model: str
@@ -129,6 +130,7 @@ def line_of(row: Row, grade: Grade | GradeFailure) -> GradeLine | FailureLine:
         prefix_probability=seen.prefix_probability,
         reference_index=grade.reference_index,
         calibrated=None if grade.calibrated is None else CalibratedLine.model_construct(**asdict(grade.calibrated)),
+        caveat=grade.caveat,
         model=grade.model,
         adapter=grade.adapter,
         method=grade.method,
