@@ -57,7 +57,10 @@ def test_python(code, tmp_path, environment):
 ISOGRADE = [line.split("  #")[0] for block in blocks("bash") for line in block.splitlines() if line.startswith("isograde ")]
 
 
-@pytest.mark.parametrize("line", [line for line in ISOGRADE if "--calibration" not in line and ("--model" in line or " check " in line or " sample " in line)])
+@pytest.mark.parametrize(
+    "line",
+    [line for line in ISOGRADE if "--calibration" not in line and ("--model" in line or " check " in line or " sample " in line)],
+)
 def test_command(line, tmp_path, environment):
     line = line.replace("http://localhost:8000/v1", environment["STUB"])
     arguments = shlex.split(line)[1:]

@@ -267,9 +267,13 @@ def test_a_client_of_ones_own():
         assert not client.is_closed()  # it is the user's
         run(client.close())
         azure = openai.AsyncAzureOpenAI(
-            azure_endpoint=server.base_url.removesuffix("/v1"), api_version="2024-10-21", api_key="mine"
+            azure_endpoint=server.base_url.removesuffix("/v1"), api_version="2024-10-21", api_key="azure-key", max_retries=0
         )
-        assert "mine" not in repr(Judge(model="deployed", client=azure).backend.server)
+        grade = Judge(model="deployed", client=azure).score(ITEM)
+        assert grade.level == 4
+        assert "azure-key" not in repr(grade)
+        assert server.headers[1]["api-key"] == "azure-key"
+        run(azure.close())
     with pytest.raises(UserError, match="asynchronous"):
         Judge(model="x", client=openai.OpenAI(api_key="mine"))
 
