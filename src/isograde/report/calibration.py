@@ -23,7 +23,8 @@ from isograde.records import Grade, GradeFailure, Item
 from isograde.report import measures, pictures, wording
 from isograde.report.inputs import Cases, collect
 from isograde.report.learning import learning_curve
-from isograde.report.models import Answer, CalibrationReport, Estimate, Human, IsotonicCurve, Learning, PointFigure
+from isograde.report.models import CalibrationReport
+from isograde.report.parts import Answer, Estimate, Human, IsotonicCurve, Learning, PointFigure, Slice
 from isograde.report.text import plural
 from isograde.report.wrong import slice_table, worst_cases
 
@@ -116,7 +117,15 @@ def calibration_report(
     n_groups = len(np.unique(forecasts.group))
     tests = () if forecasts.cross is None else wording.signal_tests(signal(forecasts.cross, groups=forecasts.group))
     trust, trusted = wording.trust_answer(
-        mae=mae, tests=tests, human=human, learning=learning, n=len(used), n_groups=n_groups, top=len(cases.labels) - 1
+        mae=mae,
+        tests=tests,
+        human=human,
+        learning=learning,
+        n=len(used),
+        n_groups=n_groups,
+        top=len(cases.labels) - 1,
+        label_source=label_source,
+        same=len(used) > 0 and bool((forecasts.gold == forecasts.gold[0]).all()),
     )
     n_failed = sum(failure.count for failure in cases.failures)
     return CalibrationReport(
@@ -136,7 +145,7 @@ def calibration_report(
         failures=cases.failures,
         trust=trust,
         trust_answer=trusted,
-        gain_answer=wording.gain_answer(mae, found.gain, trust=trust),
+        gain_answer=wording.gain_answer(mae, found.gain),
         errors_answer=_errors(found, forecasts, slices, cases.labels),
         signal=tests,
         human=human,
@@ -210,7 +219,7 @@ def _no_rows(cases: Cases, n_used: int) -> str:
         return f"none of the {plural(cases.n, 'row')} has a gold label"
     if not len(cases.row):
         return f"the judge graded none of the {plural(cases.n, 'row')}"
-    return f"none of the {plural(cases.n_labelled, 'labelled row')} was graded by the judge"
+    return "no row with a gold label was graded by the judge"
 
 
 def _no_cross(cases: Cases, n_used: int, n_groups: int) -> str:
@@ -280,7 +289,16 @@ def _learning(
     if forecasts.cross is None:
         return None
     final = np.abs(forecasts.cross.median - forecasts.gold)
-    return learning_curve(cases.values[used], forecasts.gold, forecasts.group, calibrator=calibrator, final=final, rng=rng)
+    blind = float(np.abs(forecasts.cross.constant - forecasts.gold).mean())
+    return learning_curve(
+        cases.values[used],
+        forecasts.gold,
+        forecasts.group,
+        calibrator=calibrator,
+        final=final,
+        blind=blind,
+        rng=rng,
+    )
 
 
 def _curve(cases: Cases, used: IntArray, calibrator: Calibrator, rng: np.random.Generator) -> IsotonicCurve | None:
@@ -294,19 +312,25 @@ def _curve(cases: Cases, used: IntArray, calibrator: Calibrator, rng: np.random.
     return pictures.isotonic_curve(fitted, score, gold, len(cases.labels), plain=plain)
 
 
-def _errors(found: _Figures, forecasts: measures.Forecasts, slices: Sequence[wording.Slice], labels: Sequence[str]) -> Answer:
+def _errors(found: _Figures, forecasts: measures.Forecasts, slices: Sequence[Slice], labels: Sequence[str]) -> Answer:
     """Where the judge is wrong, in a sentence."""
     bias = found.points[2]
-    raw = bias.expected_level if bias.expected_level.value is not None else bias.calibrated
+    raw = bias.expected_level if forecasts.raw is not None else bias.calibrated
+    named = (
+        "raw" if forecasts.raw is not None else "calibrated",
+        "without calibration" if forecasts.cross is None else "after calibration",
+    )
     predicted, gold = forecasts.predicted, forecasts.gold
     n = len(gold)
     levels = 2 if len(labels) > 3 else 1
     if predicted is None or not n:
-        return wording.errors_answer(raw, slices, n=n, far=(0, levels), labels=labels, worst_gold=None)
+        return wording.errors_answer(raw, slices, named=named, n=n, far=(0, levels), labels=labels, worst_gold=None)
     error = np.abs(predicted - gold)
     kinds, counts = np.unique(gold, return_counts=True)
     means = {
         level: error[gold == level].mean() for level, count in zip(kinds.tolist(), counts.tolist(), strict=True) if count >= 5
     }
     worst = max(means, key=lambda level: means[level]) if len(means) > 1 else None
-    return wording.errors_answer(raw, slices, n=n, far=(int((error >= levels).sum()), levels), labels=labels, worst_gold=worst)
+    return wording.errors_answer(
+        raw, slices, named=named, n=n, far=(int((error >= levels).sum()), levels), labels=labels, worst_gold=worst
+    )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Iterator, Mapping
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -63,7 +64,7 @@ class _Column:
         finite = np.isfinite(values)
         edges = np.unique(np.quantile(values[finite], [0, 0.25, 0.5, 0.75, 1]))
         found = []
-        for i, (low, high) in enumerate(zip(edges[:-1], edges[1:], strict=True)):
+        for i, (low, high) in enumerate(pairwise(edges)):
             inside = finite & ((values > low) | (i == 0)) & (values <= high)
             found.append((f"{_short(low)} to {_short(high)}" if i == 0 else f"over {_short(low)} to {_short(high)}", inside))
         return [(name, np.flatnonzero(inside)) for name, inside in found if inside.any()]

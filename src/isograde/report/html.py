@@ -10,8 +10,9 @@ from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
 from isograde.report import plots, text
-from isograde.report.models import CalibrationReport, Case, RunReport, RunSlice, Slice
-from isograde.report.wording import with_interval
+from isograde.report.models import CalibrationReport, RunReport, RunSlice
+from isograde.report.parts import Case, Slice
+from isograde.report.wording import label_source_name, with_interval
 
 if TYPE_CHECKING:
     from jinja2 import Environment
@@ -36,7 +37,7 @@ def run_html(report: RunReport) -> str:
     """Render a run report."""
     plots.need()
     drawn = [
-        plots.histogram(run.score_histogram, str(i), threshold=run.threshold and run.threshold.at)
+        plots.histogram(run.score_histogram, str(i), threshold=None if run.threshold is None else run.threshold.at)
         if any(run.score_histogram)
         else ""
         for i, run in enumerate(report.rubrics)
@@ -56,7 +57,7 @@ def _safe(drawn: Any) -> Any:
     return Markup(drawn)  # noqa: S704 - see above
 
 
-def _by_column(slices: Sequence[Slice] | Sequence[RunSlice]) -> list[tuple[str, list[Slice | RunSlice]]]:
+def _by_column(slices: Sequence[Slice | RunSlice]) -> list[tuple[str, list[Slice | RunSlice]]]:
     """Slices of each column together."""
     return [(column, list(own)) for column, own in groupby(slices, key=lambda each: each.column)]
 
@@ -83,6 +84,7 @@ def _environment() -> Environment:
         percent=text.percent,
         interval=with_interval,
         level=text.level_name,
+        source=label_source_name,
         choices=_choices,
         shade=plots.shade,
     )

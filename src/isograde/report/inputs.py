@@ -10,7 +10,7 @@ import numpy as np
 
 from isograde.errors import CalibrationError
 from isograde.records import Grade, GradeFailure, Item
-from isograde.report.models import Failure
+from isograde.report.parts import Failure
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray

@@ -8,7 +8,7 @@ import numpy as np
 
 from isograde.calibration import Calibrator, grouped_folds
 from isograde.report.measures import group_interval
-from isograde.report.models import Estimate, Learning, LearningPoint
+from isograde.report.parts import Estimate, Learning, LearningPoint
 from isograde.report.text import number, plural
 
 if TYPE_CHECKING:
@@ -27,7 +27,14 @@ WORTH = 0.02  # levels; a gain under this pays for no labelling
 
 
 def learning_curve(
-    values: FloatArray, gold: FloatArray, group: IntArray, *, calibrator: Calibrator, final: FloatArray, rng: np.random.Generator
+    values: FloatArray,
+    gold: FloatArray,
+    group: IntArray,
+    *,
+    calibrator: Calibrator,
+    final: FloatArray,
+    blind: float,
+    rng: np.random.Generator,
 ) -> Learning | None:
     """Fit to 10, 20, 40, … labels and test on groups held out.
 
@@ -40,6 +47,8 @@ def learning_curve(
         Whose parameters to use.
     final : ndarray of float, shape (n,)
         Out-of-fold absolute errors with all labels.
+    blind : float
+        MAE of always answering the median.
     rng : numpy.random.Generator
 
     Returns
@@ -73,7 +82,7 @@ def learning_curve(
     if len(sizes) < 2:
         sentence = f"{plural(n, 'label')} are too few to see whether more would pay; label at least 50."
         return Learning(points=tuple(points), more="cannot be told", sentence=sentence)
-    return _verdict(points, group_interval(errors[-2] - errors[-1], group[rows]))
+    return _verdict(points, group_interval(errors[-2] - errors[-1], group[rows]), blind)
 
 
 def _sizes(most: int) -> list[int]:
@@ -93,9 +102,16 @@ def _by_group(rows: IntArray, group: IntArray, rng: np.random.Generator) -> IntA
     return ordered
 
 
-def _verdict(points: list[LearningPoint], gain: Estimate) -> Learning:
+def _verdict(points: list[LearningPoint], gain: Estimate, blind: float) -> Learning:
     """Say what the last step gained, and what the next may; the last point is all labels out of fold."""
     fewer, more, n = (point.n for point in points[-3:])
+    if (points[-1].mae.value or 0.0) > blind - WORTH:
+        return Learning(
+            points=tuple(points),
+            more="cannot be told",
+            sentence=f"With {plural(n, 'label')} the calibrated error is not below that of always answering the median; more "
+            "labels pay only if the judge has a signal that these do not show.",
+        )
     value, sure = gain.value or 0.0, gain.low is not None and gain.low > 0
     step = f"from {fewer:,} to {more:,} labels"
     fell = f"the error {'fell' if value >= 0 else 'rose'} by {number(abs(value))} levels"

@@ -21,7 +21,7 @@ from isograde.calibration import (
     threshold_figures,
 )
 from isograde.calibration.metrics import nearest_level
-from isograde.report.models import Estimate, PointFigure, SpreadFigure, ThresholdFigure
+from isograde.report.parts import Estimate, PointFigure, SpreadFigure, ThresholdFigure
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -79,11 +79,11 @@ class Forecasts:
         """Predicted levels by the name of their column, each with the reason for none."""
         cross = self.cross
         return {
-            "calibrated": (cross and cross.median, self.no_cross),
-            "calibrated_mean": (cross and cross.mean, self.no_cross),
+            "calibrated": (None if cross is None else cross.median, self.no_cross),
+            "calibrated_mean": (None if cross is None else cross.mean, self.no_cross),
             "expected_level": (self.raw, self.no_raw),
             "most_probable": (self.most_probable, self.no_proba),
-            "constant": (cross and cross.constant, self.no_cross),
+            "constant": (None if cross is None else cross.constant, self.no_cross),
         }
 
 
@@ -100,7 +100,7 @@ class Resampling:
     def ask(self, name: tuple[str, ...], columns: list[FloatArray], figure: Means = lambda means: means[..., 0]) -> None:
         """Ask for a figure of the means of columns (n_items,); ``figure`` maps (…, n_columns) to (…,), NaN where undefined."""
         first = len(self._columns)
-        self._columns += [np.bincount(self._group, column) for column in columns]
+        self._columns += [np.bincount(self._group, column).astype(np.float64) for column in columns]
         self._jobs[name] = (slice(first, first + len(columns)), figure)
 
     def estimates(self) -> dict[tuple[str, ...], Estimate]:
@@ -290,8 +290,8 @@ def spread_figures(forecasts: Forecasts, found: dict[tuple[str, ...], Estimate])
             continue
         rps[name] = found["RPS", name]
         whole = corp(proba, np.arange(forecasts.n_levels), forecasts.gold)
-        for part, columns in parts.items():
-            columns[name] = Estimate(value=getattr(whole, part), n=n, reason=whole.reason)
+        for measure, columns in parts.items():
+            columns[name] = Estimate(value=getattr(whole, measure), n=n, reason=whole.reason)
     first = SpreadFigure(
         name="RPS", meaning="distance of the whole distribution from gold, in levels; the lower the better", **rps
     )

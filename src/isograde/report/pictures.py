@@ -8,7 +8,7 @@ import numpy as np
 
 from isograde.calibration import Calibrator, level_counts, reliability_curve
 from isograde.calibration.metrics import nearest_level
-from isograde.report.models import Counts, Heatmap, IsotonicCurve, Reliability
+from isograde.report.parts import Counts, Heatmap, IsotonicCurve, Reliability
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

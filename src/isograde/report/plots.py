@@ -11,7 +11,8 @@ from isograde.errors import UserError
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-    from isograde.report.models import CalibrationReport, Counts, Estimate, IsotonicCurve, Learning, Reliability
+    from isograde.report.models import CalibrationReport
+    from isograde.report.parts import Counts, Estimate, IsotonicCurve, Learning, Reliability
 
 __all__ = ["bars", "curve", "error_bars", "histogram", "learning", "need", "reliability", "shade"]
 
@@ -71,7 +72,8 @@ def _svg(name: str, draw: Callable[[Axes], None], *, size: tuple[float, float]) 
     from matplotlib.backends.backend_svg import FigureCanvasSVG
     from matplotlib.figure import Figure
 
-    with mpl.rc_context({**_STYLE, "svg.hashsalt": name}):
+    style: Any = {**_STYLE, "svg.hashsalt": name}
+    with mpl.rc_context(style):
         figure = Figure(figsize=size, layout="constrained")
         FigureCanvasSVG(figure)
         draw(figure.add_subplot())
@@ -102,7 +104,7 @@ def error_bars(report: CalibrationReport) -> str:
 
     def draw(axes: Axes) -> None:
         for place, (_, estimate, colour) in enumerate(rows):
-            axes.barh(place, estimate.value or 0, color=colour, height=0.55, alpha=0.75)
+            axes.barh(place, estimate.value or 0, color=colour, height=0.6)
             if estimate.low is not None and estimate.high is not None:
                 axes.plot([estimate.low, estimate.high], [place, place], color=_INK, linewidth=2, solid_capstyle="butt")
         axes.set_yticks(range(len(rows)), [name for name, *_ in rows])
@@ -111,7 +113,7 @@ def error_bars(report: CalibrationReport) -> str:
         axes.set_xlabel("mean distance from gold, in levels (MAE)")
         axes.set_xlim(left=0)
 
-    return _svg("mae", draw, size=(6.4, 0.5 * len(rows) + 0.9))
+    return _svg("mae", draw, size=(5.2, 0.42 * len(rows) + 0.8))
 
 
 def curve(shown: IsotonicCurve, labels: Sequence[str]) -> str:
@@ -126,7 +128,7 @@ def curve(shown: IsotonicCurve, labels: Sequence[str]) -> str:
             facecolor=_TWO,
             alpha=0.45,
             edgecolor="none",
-            label="labels (larger: more)",
+            label="labels",
         )
         axes.plot(shown.score, shown.mean, color=_ONE, linewidth=2.4, label="calibrated mean")
         axes.plot(shown.score, shown.median, color=_INK, linewidth=1.4, linestyle="--", label="calibrated median")
@@ -138,7 +140,7 @@ def curve(shown: IsotonicCurve, labels: Sequence[str]) -> str:
         axes.set_ylim(-0.2, len(labels) - 0.8)
         axes.legend(loc="upper center", bbox_to_anchor=(0.5, 1.17), ncols=3, fontsize=9.5, handlelength=1.6, columnspacing=1)
 
-    return _svg("curve", draw, size=(6.4, 4.2))
+    return _svg("curve", draw, size=(5.2, 3.9))
 
 
 def reliability(shown: Reliability, labels: Sequence[str]) -> str:
@@ -161,7 +163,7 @@ def reliability(shown: Reliability, labels: Sequence[str]) -> str:
         axes.set_yticks([0, 0.5, 1], ["0 %", "50 %", "100 %"])
         axes.legend(loc="upper center", bbox_to_anchor=(0.5, 1.16), ncols=2, fontsize=9.5, handlelength=2)
 
-    return _svg(f"reliability{shown.level}", draw, size=(3.8, 3.8))
+    return _svg(f"reliability{shown.level}", draw, size=(3.4, 3.5))
 
 
 def bars(shown: Sequence[Counts], labels: Sequence[str]) -> str:
@@ -182,7 +184,7 @@ def bars(shown: Sequence[Counts], labels: Sequence[str]) -> str:
         axes.set_ylabel("% of rows")
         axes.legend(loc="upper center", bbox_to_anchor=(0.5, 1.17), ncols=3, fontsize=9.5)
 
-    return _svg("levels", draw, size=(6.4, 3.4))
+    return _svg("levels", draw, size=(5.2, 3.1))
 
 
 def learning(shown: Learning, report: CalibrationReport) -> str:
@@ -227,7 +229,7 @@ def learning(shown: Learning, report: CalibrationReport) -> str:
         axes.set_ylabel("MAE, in levels")
         axes.legend(loc="upper center", bbox_to_anchor=(0.5, 1.26), ncols=2, fontsize=9.5)
 
-    return _svg("learning", draw, size=(6.4, 3.8))
+    return _svg("learning", draw, size=(5.2, 3.6))
 
 
 def histogram(counts: Sequence[int], name: str, *, threshold: float | None = None) -> str:
@@ -246,7 +248,7 @@ def histogram(counts: Sequence[int], name: str, *, threshold: float | None = Non
         axes.set_xlabel("score")
         axes.set_ylabel("rows")
 
-    return _svg(f"scores{name}", draw, size=(6.4, 3.0))
+    return _svg(f"scores{name}", draw, size=(5.2, 2.8))
 
 
 def _or(value: float | None, other: float | None) -> float:

@@ -14,7 +14,8 @@ from isograde.datasets import Row
 from isograde.records import Grade, GradeFailure
 from isograde.report.columns import Columns
 from isograde.report.inputs import Failures, judge_facts
-from isograde.report.models import Answer, Case, RubricRun, RunReport, RunSlice, Threshold
+from isograde.report.models import RubricRun, RunReport, RunSlice, Threshold
+from isograde.report.parts import Answer, Case
 from isograde.report.text import number, percent, plural
 from isograde.report.wrong import texts_of
 
@@ -92,6 +93,7 @@ class _Run:
         self._labels: tuple[str, ...] = ()
         self._judge: tuple[tuple[str, str], ...] = ()
         self._levels: list[int] = []
+        self._calibrated = False
         self._failures = Failures()
         self._columns = Columns()
         # A row's score and probability to pass; NaN where it failed, −1 where it has no score.
@@ -113,6 +115,7 @@ class _Run:
             self._judge = () if grade.method == "blank_output" else judge_facts(grade)
         self._levels[grade.level] += 1
         better = grade.calibrated
+        self._calibrated = better is not None
         score = grade.score if better is None else better.score
         self._score.append(-1.0 if score is None else score)
         self._passed.append(float(bool(grade.passed)) if better is None else better.p_pass)
@@ -151,6 +154,7 @@ class _Run:
             n=len(score),
             n_graded=int((~failed).sum()),
             n_failed=int(failed.sum()),
+            calibrated=self._calibrated,
             failures=self._failures.found(),
             mean_score=mean,
             mean_score_bounds=mean_bounds,
@@ -179,14 +183,14 @@ def _mean(values: np.ndarray, scored: np.ndarray, failed: np.ndarray) -> tuple[f
 def _answer(n: int, n_failed: int, rate: float | None, bounds: Bounds | None, mean: float | None) -> Answer:
     """The run in a sentence."""
     if rate is None or bounds is None or mean is None:
-        why = f"all {plural(n, 'row')} failed" if n == n_failed else "no row has a score"
+        why = "every row failed" if n == n_failed else "no row has a score"
         return Answer(sentence=f"There is no pass rate: {why}.")
     sentence = f"{percent(rate)} of the {plural(n - n_failed, 'graded row')} pass, with a mean score of {number(mean)}"
     if not n_failed:
         return Answer(sentence=f"{sentence}; no row failed.")
     return Answer(
-        sentence=f"{sentence}; {plural(n_failed, 'row')} failed, so the pass rate of all {n:,} rows is between {percent(bounds[0])} and "
-        f"{percent(bounds[1])}."
+        sentence=f"{sentence}; {plural(n_failed, 'row')} failed, so the pass rate of all {n:,} rows is between "
+        f"{percent(bounds[0])} and {percent(bounds[1])}."
     )
 
 

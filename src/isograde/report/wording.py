@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from isograde.report.models import Answer, Estimate, Human, Learning, PointFigure, SignalTest, Slice, Trust
+from isograde.report.parts import Answer, Estimate, Human, Learning, PointFigure, SignalTest, Slice, Trust
 from isograde.report.text import level_name, number, percent, plural
 
 if TYPE_CHECKING:
     from isograde.calibration import Signal
 
-__all__ = ["errors_answer", "gain_answer", "signal_tests", "trust_answer", "with_interval"]
+__all__ = ["errors_answer", "gain_answer", "label_source_name", "signal_tests", "trust_answer", "with_interval"]
 
 FEW = 50  # labels or groups below which «no signal» means «not enough labels»
 FEW_GROUPS = 20
@@ -19,7 +19,7 @@ _MORE = {
     "pays": "more would pay",
     "may pay": "more may pay",
     "pays little": "enough: more would pay little",
-    "cannot be told": "too few to tell whether more would pay",
+    "cannot be told": "no telling whether more would pay",
 }
 LITTLE = 0.1  # share of the constant's error below which a gain is small
 
@@ -30,6 +30,13 @@ def with_interval(estimate: Estimate, digits: int = 2) -> str:
         return "not defined"
     text = number(estimate.value, digits)
     return text if estimate.low is None else f"{text} ({number(estimate.low, digits)} to {number(estimate.high, digits)})"
+
+
+def label_source_name(label_source: str | None) -> str:
+    """Who gave the labels, for people who do not know what «authored» means."""
+    if label_source == "authored":
+        return "authored: written with the items, not given by independent raters"
+    return label_source or "not said"
 
 
 def signal_tests(signal: Signal) -> tuple[SignalTest, ...]:
@@ -57,6 +64,8 @@ def trust_answer(
     n: int,
     n_groups: int,
     top: int,
+    label_source: str | None,
+    same: bool,
 ) -> tuple[Trust, Answer]:
     """Can the judge be trusted on this task?"""
     calibrated, constant = mae.calibrated, mae.constant
@@ -64,12 +73,14 @@ def trust_answer(
         return "not known", Answer(sentence=f"Not known: {calibrated.reason}.")
     distance = f"calibrated, it is {with_interval(calibrated)} levels from the humans on average, on levels 0 to {top}"
     blind = f"always answering the median level is {number(constant.value)} off"
-    labels = plural(n, "label") + (f" in {plural(n_groups, 'group')}" if n_groups < n else "")
+    labels = plural(n, "authored label" if label_source == "authored" else "label") + (
+        f" in {plural(n_groups, 'group')}" if n_groups < n else ""
+    )
     details = [] if learning is None else [learning.sentence]
     if n_groups < FEW_GROUPS:
         details.append(
-            f"The labels are in {n_groups} groups only, so every interval here is rough; label other questions rather than more answers "
-            "to the same."
+            f"The labels are in {n_groups} groups only, so every interval here is rough; label other questions rather than more "
+            "answers to the same."
         )
     trust: Trust
     if any(test.claimed for test in tests):
@@ -79,6 +90,9 @@ def trust_answer(
             opening = "A little: the judge has signal in its probabilities, but hardly moves the most likely level"
         else:
             opening = "A little: the judge has signal, but it is weak" if small else "Yes: the judge has signal on this task"
+    elif same:
+        trust = "not known"
+        opening = f"Not known: all {labels} are the same level, so nothing shows whether the judge tells levels apart"
     elif n_groups < FEW:
         trust = "not known"
         opening = f"Not known yet: {labels} do not show whether the judge tells good from bad; label {FEW} or more"
@@ -91,13 +105,13 @@ def trust_answer(
         nearer = "nearer than" if human.judge_mae.value < human.human_mae.value else "further than"
         details.insert(
             0,
-            f"Human yardstick: a rater is {number(human.human_mae.value)} levels from the other raters' median; the calibrated judge is "
-            f"{number(human.judge_mae.value)} from the same rater, {nearer} the other raters are.",
+            f"Human yardstick: a rater is {number(human.human_mae.value)} levels from the other raters' median; the calibrated "
+            f"judge is {number(human.judge_mae.value)} from the same rater, {nearer} the other raters are.",
         )
     return trust, Answer(sentence=sentence, details=tuple(details))
 
 
-def gain_answer(mae: PointFigure, gain: Estimate | None, *, trust: Trust) -> Answer:
+def gain_answer(mae: PointFigure, gain: Estimate | None) -> Answer:
     """How much does calibration help? ``gain`` is MAE(raw) − MAE(calibrated), paired."""
     calibrated, raw = mae.calibrated, mae.expected_level
     if calibrated.value is None:
@@ -113,19 +127,26 @@ def gain_answer(mae: PointFigure, gain: Estimate | None, *, trust: Trust) -> Ans
         blind = f"Always answering the median level would do about as well ({number(mae.constant.value)})."
         return Answer(
             sentence=f"Calibration helps: it brings the mean error {change}{interval}, {share} of the raw error.",
-            details=() if trust == "yes" else (blind,),
+            details=(blind,) if (mae.constant.value or 0) - calibrated.value < LITTLE * (mae.constant.value or 0) else (),
         )
     if gain.high is not None and gain.high < 0:
         return Answer(
-            sentence=f"Calibration does harm with these few labels: it takes the mean error {change}{interval}; use the raw level."
+            sentence=f"Calibration does harm with these few labels: it takes the error {change}{interval}; use the raw level."
         )
     return Answer(sentence=f"Calibration makes no difference that these labels can show: the mean error goes {change}{interval}.")
 
 
 def errors_answer(
-    bias: Estimate, slices: Sequence[Slice], *, n: int, far: tuple[int, int], labels: Sequence[str], worst_gold: float | None
+    bias: Estimate,
+    slices: Sequence[Slice],
+    *,
+    named: tuple[str, str],
+    n: int,
+    far: tuple[int, int],
+    labels: Sequence[str],
+    worst_gold: float | None,
 ) -> Answer:
-    """Where is the judge wrong? ``far``: how many rows are off by how many levels or more."""
+    """Where is the judge wrong? ``named``: whose bias, whose rows; ``far``: how many rows are off by how many levels or more."""
     if bias.value is None:
         return Answer(sentence=f"Not known: {bias.reason}.")
     if bias.low is not None and bias.low > 0:
@@ -136,7 +157,7 @@ def errors_answer(
         lean = "on average neither too lenient nor too strict"
     count, levels = far
     off = f"{'is' if count == 1 else 'are'} off by {plural(levels, 'level')} or more"
-    sentence = f"The raw judge is {lean}; after calibration {count:,} of {plural(n, 'row')} ({percent(count / n)}) {off}."
+    sentence = f"The {named[0]} judge is {lean}; {named[1]}, {count:,} of {plural(n, 'row')} ({percent(count / n)}) {off}."
     details = []
     rated = [each for each in slices if each.mae_calibrated.value is not None and each.mae_calibrated.n >= 10]
     if rated:

@@ -9,7 +9,7 @@ import numpy as np
 from isograde.records import Item
 from isograde.report.columns import Columns
 from isograde.report.measures import group_interval, undefined
-from isograde.report.models import Case, Slice
+from isograde.report.parts import Case, Estimate, Slice
 from isograde.report.text import clipped, visible
 
 if TYPE_CHECKING:
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from isograde.report.inputs import Cases
     from isograde.report.measures import Forecasts
 
+    FloatArray = NDArray[np.float64]
     IntArray = NDArray[np.intp]
 
 __all__ = ["MAX_WORST", "slice_table", "texts_of", "worst_cases"]
@@ -41,19 +42,23 @@ def slice_table(forecasts: Forecasts, items: list[Item]) -> tuple[tuple[Slice, .
     columns = Columns()
     for item in items:
         columns.add(item.metadata, item.group)
+    raw = forecasts.raw
     gold, group, predicted = forecasts.gold, forecasts.group, forecasts.predicted
     calibrated = None if forecasts.cross is None else forecasts.cross.median
     table: list[Slice] = []
     member: list[list[tuple[str, str]]] = [[] for _ in items]
+
+    def mean_of(errors: FloatArray | None, reason: str, rows: IntArray) -> Estimate:
+        return undefined(reason, len(rows)) if errors is None else group_interval(errors[rows], group[rows])
+
+    bias = None if predicted is None else predicted - gold
+    error_raw = None if raw is None else np.abs(raw - gold)
+    error_calibrated = None if calibrated is None else np.abs(calibrated - gold)
     for column, value, rows in columns.slices():
         column_shown, value_shown = visible(column), visible(value)
         for row in rows.tolist():
             member[row].append((column_shown, value_shown))
 
-        def mean_of(errors: NDArray[np.float64] | None, reason: str, rows: IntArray = rows):  # noqa: ANN202 - Estimate
-            return undefined(reason, len(rows)) if errors is None else group_interval(errors[rows], group[rows])
-
-        raw = forecasts.raw
         table.append(
             Slice(
                 column=column,
@@ -62,9 +67,9 @@ def slice_table(forecasts: Forecasts, items: list[Item]) -> tuple[tuple[Slice, .
                 n_groups=len(np.unique(group[rows])),
                 mean_gold=float(gold[rows].mean()),
                 mean_judge=None if raw is None else float(raw[rows].mean()),
-                bias=mean_of(None if predicted is None else predicted - gold, forecasts.no_raw),
-                mae_raw=mean_of(None if raw is None else np.abs(raw - gold), forecasts.no_raw),
-                mae_calibrated=mean_of(None if calibrated is None else np.abs(calibrated - gold), forecasts.no_cross),
+                bias=mean_of(bias, forecasts.no_raw, rows),
+                mae_raw=mean_of(error_raw, forecasts.no_raw, rows),
+                mae_calibrated=mean_of(error_calibrated, forecasts.no_cross, rows),
             )
         )
     return tuple(table), columns.n_left_out, member

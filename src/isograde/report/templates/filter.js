@@ -18,6 +18,7 @@ for (const form of document.querySelectorAll("form.filter")) {
     shown.textContent = `${count} of ${cases.length} shown`;
   };
   form.addEventListener("input", apply);
+  form.addEventListener("change", apply);
   form.addEventListener("submit", (event) => event.preventDefault());
   form.hidden = false;
   apply();
