@@ -135,10 +135,11 @@ def made(name: str, labelled: Labelled, source: str) -> CalibrationReport:
 
 def row_of(name: str, report: CalibrationReport) -> str:
     """A line of the table that sums up."""
-    mae, signal = report.point_figures[0], "yes" if any(test.claimed for test in report.signal) else "no"
+    mae = report.point_figures[0]
     figures = [mae.calibrated, mae.expected_level, mae.constant]
     values = ["–" if each.value is None else f"{each.value:.3f}" for each in figures]
-    return f"| [{name}]({name}.md) | {report.n_used} ({report.n_groups}) | {values[0]} | {values[1]} | {values[2]} | {signal} |"
+    cells = [f"[{name}]({name}.md)", f"{report.n_used} ({report.n_groups})", *values, report.trust]
+    return f"| {' | '.join(cells)} |"
 
 
 def main() -> None:
@@ -165,7 +166,7 @@ def main() -> None:
         "hold a stored judge (gpt-3.5-turbo-16k, four levels); the last three were graded by the embedded judge.",
         "Every calibrated figure is out of fold, split by group. None of these calibrators is ever applied unasked.",
         "",
-        "| task | rows (groups) | MAE calibrated | MAE raw | MAE constant | has signal |",
+        "| task | rows (groups) | MAE calibrated | MAE raw | MAE constant | trust |",
         "|---|---|---|---|---|---|",
         *table,
         "",

@@ -22,9 +22,9 @@ def browser(tmp_path_factory):
         if os.environ.get("CI"):
             pytest.fail(reason)
         pytest.skip(reason)
-    webdriver = (
-        pytest.importorskip("selenium.webdriver") if not os.environ.get("CI") else __import__("selenium.webdriver").webdriver
-    )
+    if not os.environ.get("CI"):
+        pytest.importorskip("selenium")
+    from selenium import webdriver
     from selenium.webdriver.chrome.service import Service
 
     options = webdriver.ChromeOptions()

@@ -85,7 +85,7 @@ def calibrate(*, file: str, output: str | None, report: str | None, max_mae: flo
             f"isograde: calibrated MAE is {'not defined' if mae is None else f'{mae:.3f}'}, over --max-mae {max_mae:g}", err=True
         )
         sys.exit(1)
-    if options["require_signal"] and not any(test.claimed for test in made.signal):
+    if options["require_signal"] and made.trust not in {"yes", "a little"}:
         click.echo("isograde: the judge shows no signal, and --require-signal asks for one", err=True)
         sys.exit(1)
 

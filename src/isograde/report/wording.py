@@ -13,6 +13,7 @@ if TYPE_CHECKING:
 
 __all__ = ["errors_answer", "gain_answer", "label_source_name", "signal_tests", "trust_answer", "with_interval"]
 
+TOO_FEW = 10  # labels below which nothing is claimed
 FEW = 50  # labels or groups below which «no signal» means «not enough labels»
 FEW_GROUPS = 20
 _MORE = {
@@ -83,7 +84,9 @@ def trust_answer(
             "answers to the same."
         )
     trust: Trust
-    if any(test.claimed for test in tests):
+    if n < TOO_FEW:
+        trust, opening = "not known", f"Not known yet: {labels} are too few to tell; label {FEW} or more"
+    elif any(test.claimed for test in tests):
         small = constant.value - calibrated.value < LITTLE * constant.value
         trust = "a little" if small else "yes"
         if small and not tests[0].claimed:
@@ -122,18 +125,20 @@ def gain_answer(mae: PointFigure, gain: Estimate | None) -> Answer:
         )
     change = f"from {number(raw.value)} (the raw expected level) to {number(calibrated.value)} levels"
     interval = "" if gain.low is None else f", a gain of {with_interval(gain)}"
+    details = []
+    constant, most_probable = mae.constant.value, mae.most_probable.value
+    if constant is not None and constant - calibrated.value < LITTLE * constant:
+        details.append(f"Always answering the median level would do about as well ({number(constant)}).")
+    if most_probable is not None and most_probable <= calibrated.value:
+        details.append(f"The judge's most probable level, uncalibrated, is as near to the humans ({number(most_probable)}).")
     if gain.low is not None and gain.low > 0:
         share = percent(gain.value / raw.value)
-        blind = f"Always answering the median level would do about as well ({number(mae.constant.value)})."
-        return Answer(
-            sentence=f"Calibration helps: it brings the mean error {change}{interval}, {share} of the raw error.",
-            details=(blind,) if (mae.constant.value or 0) - calibrated.value < LITTLE * (mae.constant.value or 0) else (),
-        )
-    if gain.high is not None and gain.high < 0:
-        return Answer(
-            sentence=f"Calibration does harm with these few labels: it takes the error {change}{interval}; use the raw level."
-        )
-    return Answer(sentence=f"Calibration makes no difference that these labels can show: the mean error goes {change}{interval}.")
+        sentence = f"Calibration helps: it brings the mean error {change}{interval}, {share} of the raw error."
+    elif gain.high is not None and gain.high < 0:
+        sentence = f"Calibration does harm with these few labels: it takes the error {change}{interval}; use the raw level."
+    else:
+        sentence = f"Calibration makes no difference that these labels can show: the mean error goes {change}{interval}."
+    return Answer(sentence=sentence, details=tuple(details))
 
 
 def errors_answer(

@@ -40,7 +40,7 @@ def raw(output):
         Part(text=output, content=True),
         Part(text="\n</answer>\nLevel?", content=False),
     ]
-    return Prompt(system="Grade.", parts=tuple(parts))
+    return Prompt(rubric="none", system="Grade.", parts=tuple(parts))
 
 
 def listed(reply):
@@ -265,7 +265,7 @@ import asyncio, sys
 from isograde.backends.embedded import EmbeddedBackend
 from isograde.prompt import Part, Prompt
 
-prompt = Prompt(system="Grade.", parts=(Part(text="Level?", content=False),))
+prompt = Prompt(rubric="none", system="Grade.", parts=(Part(text="Level?", content=False),))
 backend = EmbeddedBackend()
 
 async def main():
