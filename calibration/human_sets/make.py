@@ -1,9 +1,10 @@
 """Calibrators and reports on human-graded sets, with none of their texts.
 
-    python calibration/human_sets/make.py [--shared ../shared] [--rows 400]
+    python calibration/human_sets/make.py [--shared ../shared] [--rows 400] [--dump grades.jsonl]
 
 Sets with a stored judge (LLM-Rubric: gpt-3.5-turbo-16k on 1–4) are read as they are; the others are graded by the embedded judge.
 Each task gets ``NAME.calibrator.json`` and ``NAME.md``; a few also ``NAME.html``, with the plots. ``README.md`` sums up.
+``--dump`` keeps the embedded judge's probabilities for ``tests/bench/calibration_table.py --grades``.
 """
 
 from __future__ import annotations
@@ -133,6 +134,16 @@ def made(name: str, labelled: Labelled, source: str) -> CalibrationReport:
     return report
 
 
+def dump(path: Path, task: str, labelled: Labelled) -> None:
+    """Append what the calibration benchmark reads."""
+    with path.open("a", encoding="utf-8") as file:
+        for row, grade in zip(labelled.rows, labelled.grades or (), strict=True):
+            if isinstance(grade, Grade) and grade.method != "blank_output":
+                probabilities = list(grade.distribution.probabilities)
+                line = {"task": task, "probabilities": probabilities, "gold": row.gold, "group": row.item.group}
+                file.write(json.dumps(line) + "\n")
+
+
 def row_of(name: str, report: CalibrationReport) -> str:
     """A line of the table that sums up."""
     mae = report.point_figures[0]
@@ -147,6 +158,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--shared", type=Path, default=ROOT.parent / "shared")
     parser.add_argument("--rows", type=int, default=400, help="rows that the embedded judge grades, a set")
+    parser.add_argument("--dump", type=Path, help="file for the embedded judge's probabilities")
     arguments = parser.parse_args()
     data = arguments.shared / "data"
     table = []
@@ -159,6 +171,8 @@ def main() -> None:
             labelled = embedded(data / f"{stem}.jsonl.gz", arguments.rows, judge)
             table.append(row_of(stem, made(stem, labelled, SOURCES[stem])))
             print(table[-1], flush=True)
+            if arguments.dump is not None:
+                dump(arguments.dump, stem, labelled)
     lines_out = [
         "# Calibration on human-graded sets",
         "",

@@ -43,7 +43,7 @@ def evaluate(request: Mapping[str, Any], *, judge: Judge | None = None) -> dict[
     >>> evaluate({"evaluators": ["relevance"], "input": "Who wrote it?", "output": ""}, judge=judge)["relevance"]["level"]
     0
     """
-    evaluators = request.get("evaluators")
+    evaluators = request.get("evaluators") if isinstance(request, Mapping) else None
     if not isinstance(evaluators, list | tuple) or not evaluators:
         raise UserError('evaluate: "evaluators" must be a list of rubric names, for instance ["answer_correctness"]')
     fields = {name: value for name, value in request.items() if name != "evaluators"}

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Judge", "grades"]
 
+_SERVER_OPTIONS = {"top_logprobs", "max_tokens", "prefill", "timeout", "max_retries"}
 _HOPELESS = 5  # failures in a row, without any answer before, after which the server is given up
 
 
@@ -141,6 +142,10 @@ class Judge:
         if item is not None and fields:
             raise UserError("give an item or fields, not both")
         row = next(iter(read_rows([fields if item is None else item])))
+        if unknown := sorted(set(row.item.metadata) & set(fields) - set(self.rubric.fields)):
+            raise UserError(
+                f"no field is named {', '.join(map(repr, unknown))}; the rubric needs {', '.join(self.rubric.fields)}"
+            )
         return await self.grade(row.item)
 
     def score_batch(self, items: Any, *, columns: Mapping[str, Any] | None = None) -> list[Grade | GradeFailure]:
@@ -239,6 +244,7 @@ class Judge:
             prompt = render(self.rubric, item, reference=reference)
         except InvalidItemError as error:
             return GradeFailure(status="invalid_item", message=str(error), **about)
+        self._trust.check()
         if caveat := self.backend.caveat(self.rubric):
             _warn_once(caveat)
         reply = await self.backend.ask(prompt, self.rubric.labels)
@@ -259,7 +265,7 @@ class Judge:
             prompt_fingerprint=self.backend.prompt_fingerprint,
             model=self.backend.model,
             adapter=self.backend.adapter(self.rubric),
-            caveat=self.backend.caveat(self.rubric),
+            caveat=None if reply is None else self.backend.caveat(self.rubric),
             server=self.backend.server,
             method=method,
             usage=None if reply is None else reply.usage,
@@ -296,23 +302,24 @@ def _backend(
     model: str | Path | None, *, base_url: str | None, api_key: str | None, client: openai.AsyncOpenAI | None, **options: Any
 ) -> Backend:
     """Choose the wire that the arguments speak of."""
+    if unknown := sorted(set(options) - _SERVER_OPTIONS):
+        raise UserError(f"Judge has no argument {', '.join(map(repr, unknown))}")
+    if model is not None and not isinstance(model, str | Path):
+        raise UserError(f"model must be a name or a path, is {type(model).__name__}")
     if client is None and base_url is None and (model is None or str(model).endswith(".gguf")):
         from isograde.backends.embedded import EmbeddedBackend
 
         if options or api_key is not None:
             given = ", ".join([*options, *(["api_key"] if api_key is not None else [])])
-            raise UserError(f"{given}: only for a model at a server; the embedded one takes none of these")
+            raise UserError(f"{given}: only for a model at a server (model and base_url); the embedded one takes none of these")
         return EmbeddedBackend(model, progress=_tell)
     from isograde.backends.chat import ChatBackend
 
     if model is None:
-        raise UserError("model is missing: a server must be told which of its models to ask")
+        raise UserError("model is missing (--model): a server must be told which of its models to ask")
     if client is not None and (base_url is not None or api_key is not None):
         raise UserError("client brings its own address and key; leave out base_url and api_key")
-    try:
-        return ChatBackend(str(model), base_url=base_url, api_key=api_key, client=client, **options)
-    except TypeError as error:
-        raise UserError(f"Judge: {str(error).removeprefix('ChatBackend.__init__() ')}") from None
+    return ChatBackend(str(model), base_url=base_url, api_key=api_key, client=client, **options)
 
 
 @lru_cache(maxsize=256)
@@ -342,6 +349,7 @@ class _Trust:
     def __init__(self) -> None:
         self.proven = False
         self._failures = 0
+        self._last: GradeFailure
 
     def failed(self, failure: GradeFailure) -> None:
         """Stop the run where the server never showed what is needed."""
@@ -353,6 +361,10 @@ class _Trust:
                 "them, or the embedded model (no --model)"
             )
         self._failures += 1
-        if self._failures >= _HOPELESS:
-            said = f"the first {_HOPELESS} requests all failed, the last with {failure.status}: {failure.message}"
+        self._last = failure
+
+    def check(self) -> None:
+        """Stop before another request where the first ones all failed."""
+        if not self.proven and self._failures >= _HOPELESS:
+            said = f"the first {self._failures} requests all failed, the last with {self._last.status}: {self._last.message}"
             raise ServerError(said, retryable=True)

@@ -228,6 +228,8 @@ def load_rubric(source: str | Path | Rubric) -> Rubric:
     """
     if isinstance(source, Rubric):
         return source
+    if not isinstance(source, str | Path):
+        raise RubricError(f"a rubric is given by its name or its path, not by {type(source).__name__}")
     path = Path(source)
     if isinstance(source, str) and path.suffix not in {".yaml", ".yml"} and "/" not in source and "\\" not in source:
         if source not in rubric_names():

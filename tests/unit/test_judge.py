@@ -188,9 +188,17 @@ def test_wrong_combinations_are_named():
         ({"timeout": 3}, "timeout: only for a model at a server"),
         ({"model": "x", "base_url": "http://x/v1", "concurrency": 0}, "at least 1"),
         ({"model": "x", "backend": object()}, "backend stands in place"),
+        ({"modle": "x"}, "no argument 'modle'"),
+        ({"model": 5}, "model must be a name or a path"),
+        ({"rubric": 7}, "by its name or its path"),
+        ({"model": "x", "base_url": "localhost/v1"}, "begins with http"),
     ]:
         with pytest.raises(UserError, match=said):
             Judge(**options)
+    with pytest.raises(UserError, match="no field is named 'ouput'"):
+        Judge(model="x", base_url="http://x/v1").score(input="q", ouput="a", expected="e")
+    with pytest.raises(UserError, match="evaluators"):
+        evaluate(None)
     with pytest.raises(UserError, match="not both"):
         Judge(model="x", base_url="http://x/v1").score({"input": "q"}, output="a")
 

@@ -52,7 +52,7 @@ class ChatBackend:
     timeout : float
         Seconds for one try.
     max_retries : int
-        Tries after the first, with jitter, as the SDK makes them.
+        Tries after the first, with jitter, as the SDK makes them; at most one until the server has answered for the first time.
     concurrency : int
         Requests that are under way at once.
 
@@ -161,7 +161,9 @@ class ChatBackend:
         import httpx2
 
         started = time.perf_counter()
-        response = await self._client.post("/chat/completions", body=body, cast_to=httpx2.Response)
+        # a server that has never answered is not waited for as one that has
+        options: Any = {} if self._answered else {"max_retries": min(1, self._client.max_retries)}
+        response = await self._client.post("/chat/completions", body=body, cast_to=httpx2.Response, options=options)
         latency = time.perf_counter() - started
         try:
             decoded = json.loads(response.content)
@@ -208,7 +210,7 @@ class ChatBackend:
         try:
             names = [model.id async for model in self._client.models.list()]
         except (openai.OpenAIError, ValueError, TypeError, AttributeError):  # the last three: a listing that is not OpenAI's
-            return "it does not list what it serves"
+            return "it does not list what it serves; is the address right up to /v1?"
         return f"it serves {', '.join(sorted(names)[:20])}{' …' if len(names) > 20 else ''}" if names else "it serves none"
 
 
@@ -219,6 +221,8 @@ def _new_client(base_url: str | None, api_key: str | None, timeout: float, max_r
     """Open a client over the SDK's fastest transport."""
     import openai
 
+    if base_url is not None and not base_url.lower().startswith(("http://", "https://")):
+        raise UserError(f"base_url {base_url!r}: an address begins with http:// or https://")
     if base_url is not None and api_key is None:
         api_key = "none"  # most local servers want no key, and a key for OpenAI is nobody else's business
     if base_url is None and api_key is None and not os.environ.get("OPENAI_API_KEY"):

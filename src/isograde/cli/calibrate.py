@@ -55,13 +55,14 @@ def calibrate(*, file: str, output: str | None, report: str | None, max_mae: flo
     Every figure is out of fold, split by group: nothing is measured on the labels it was fitted on.
     """
     force = options["force"]
-    calibrator_file = None if output is None else new_file(output, force=force)
-    report_path = None if report is None else report_file(report, force=force)
+    read = [name for name in (file, options["grades_file"]) if name is not None]
+    calibrator_file = None if output is None else new_file(output, force=force, apart_from=read)
+    report_path = None if report is None else report_file(report, force=force, apart_from=[*read, *([output] if output else [])])
     rubric = load_rubric(options["rubrics"][0])
     if len(options["rubrics"]) > 1:
         raise UserError("one rubric is calibrated at a time; give --rubric once")
     path = Path(file)
-    columns = column_map(options["columns"])
+    columns = column_map(options["columns"], [rubric])
     gold = list(options["gold"]) or None
     if gold is None and path.suffix == ".csv":
         gold = rater_columns(read_rows(path, columns=columns, labels=rubric.labels).columns) or None

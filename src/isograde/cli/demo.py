@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import shutil
+import sys
+
 import click
 
 from isograde.datasets import Row, read_rows
@@ -45,12 +48,13 @@ def demo(*, report: str) -> None:
     write_report(target, made)
     screen.print("\nCan this judge be trusted on this task?")
     screen.print(calibration_view(made))
+    command = "isograde" if shutil.which("isograde") else sys.argv[0]
     click.echo(
         f"\nThe report is in {target.resolve()}"
         "\n"
         "\nThe embedded model has 135 million parameters and is not trained as a judge yet: its grades here are close to chance."
-        "\nYour own file:        isograde score answers.jsonl -o grades.jsonl"
-        "\nby a capable model:   isograde score answers.jsonl -o grades.jsonl --model gpt-4.1-mini"
-        "\nat a server of yours: isograde score answers.jsonl -o grades.jsonl --base-url http://localhost:8000/v1 --model NAME"
-        "\nbeside your labels:   isograde calibrate labelled.jsonl -o calibration.json --report report.html"
+        f"\nYour own file:        {command} score answers.jsonl -o grades.jsonl"
+        f"\nby a capable model:   {command} score answers.jsonl -o grades.jsonl --model gpt-4.1-mini"
+        f"\nat a server of yours: {command} score answers.jsonl -o grades.jsonl --base-url http://localhost:8000/v1 --model NAME"
+        f"\nbeside your labels:   {command} calibrate labelled.jsonl -o calibration.json --report report.html"
     )

@@ -75,7 +75,7 @@ def main() -> None:
         error.show()
         code = 2
     except (click.Abort, KeyboardInterrupt):
-        click.echo("isograde: interrupted; what was finished is in the output", err=True)
+        click.echo("isograde: interrupted", err=True)
         code = 130
     except IsogradeError as error:
         click.echo(f"isograde: {error}", err=True)

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any, TypeVar
 
 import click
 
 from isograde.errors import UserError
+from isograde.rubric import Rubric
 
 __all__ = ["api_key", "column_map", "data_options", "model_options", "scale"]
 
@@ -24,12 +25,13 @@ def model_options(command: F) -> F:
             click.option("--api-key-env", metavar="NAME", help="Environment variable that holds the server's key."),
             click.option("--rubric", "rubrics", multiple=True, default=["answer_correctness"], show_default=True,
                          help="Shipped name or path of a rubric; may be given several times."),
-            click.option("--concurrency", type=click.IntRange(min=1), help="Requests at once."),
+            click.option("--concurrency", type=click.IntRange(min=1), help="Requests at once; 16 at a server unless given."),
             click.option("--min-mass", type=click.FloatRange(0, 1), default=0.5, show_default=True,
                          help="Probability on level tokens below which a row fails."),
             click.option("--max-tokens", type=click.IntRange(min=1), help="Tokens that a server may generate."),
             click.option("--prefill", is_flag=True, default=None, help="Open the assistant's turn with «Level: » at the server."),
-            click.option("--timeout", type=click.FloatRange(min=0, min_open=True), help="Seconds for one request to a server."),
+            click.option("--timeout", type=click.FloatRange(min=0, min_open=True),
+                         help="Seconds for one try at a server, 60 unless given; up to four more follow."),
         ]
     ):  # fmt: skip
         command = option(command)
@@ -44,6 +46,7 @@ def data_options(command: F) -> F:
                          help="Which column (or dotted path) feeds a field, e.g. output=answer.text."),
             click.option("--gold", "gold", multiple=True, metavar="COLUMN", help="Column of gold labels; one a rater."),
             click.option("--gold-scale", metavar="LO:HI", help="Scale of the gold labels, e.g. 0:1."),
+            click.option("--no-gold", is_flag=True, help="Leave a column called gold unread."),
             click.option("--limit", type=click.IntRange(min=1), help="Grade only the first rows."),
         ]
     ):  # fmt: skip
@@ -51,18 +54,22 @@ def data_options(command: F) -> F:
     return command
 
 
-def column_map(columns: tuple[str, ...]) -> dict[str, str]:
+def column_map(columns: tuple[str, ...], rubrics: Iterable[Rubric]) -> dict[str, str]:
     """Read FIELD=COLUMN pairs.
 
     Raises
     ------
     UserError
-        If one is no pair.
+        If one is no pair, or names a field that neither an item nor a rubric has.
     """
+    known = ["input", "output", "expected", "context", "id", "group", "gold", "gold_scale", "metadata"]
+    known += [name for rubric in rubrics for name in rubric.fields if name not in known]
     pairs = [each.partition("=") for each in columns]
     for field, equals, column in pairs:
         if not (field and equals and column):
             raise UserError(f"--column {field + equals + column!r}: write FIELD=COLUMN, for instance --column output=answer")
+        if field not in known:
+            raise UserError(f"--column {field}={column}: no field is named {field!r}; fields are {', '.join(known)}")
     return {field: column for field, _, column in pairs}
 
 

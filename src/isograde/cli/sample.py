@@ -8,7 +8,9 @@ import click
 
 from isograde.cli.options import column_map
 from isograde.datasets import read_rows
+from isograde.errors import UserError
 from isograde.rubric import load_rubric
+from isograde.runs.results import new_file
 from isograde.runs.sample import draw, write_sheet
 
 __all__ = ["sample"]
@@ -31,9 +33,12 @@ def sample(
     The sheet shows no grade of any judge. Fill in the rater columns and hand it to isograde calibrate.
     """
     loaded = load_rubric(rubric)
-    rows = read_rows(Path(file), columns=column_map(columns), labels=loaded.labels)
+    target = new_file(output, force=force, apart_from=[file])
+    if target.suffix.lower() != ".csv":
+        raise UserError(f"{output}: a sheet is written as .csv; end the name so")
+    rows = read_rows(Path(file), columns=column_map(columns, [loaded]), gold=[], labels=loaded.labels)
     drawn = draw(rows, n_rows, rng=rng)
-    write_sheet(drawn, loaded, Path(output), n_raters=raters, force=force)
+    write_sheet(drawn, loaded, target, n_raters=raters)
     click.echo(
         f"{len(drawn)} of {rows.n} rows are in {output}; fill in {'rater_1' if raters == 1 else 'the rater columns'}, then:"
     )

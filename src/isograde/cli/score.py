@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import atexit
 import json
+import shutil
 import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import click
 
@@ -15,7 +20,7 @@ from isograde.errors import UserError
 from isograde.judge import Judge
 from isograde.records import Grade, GradeFailure
 from isograde.report.run import RunCollector
-from isograde.runs.results import ResultWriter, report_file, write_report
+from isograde.runs.results import ResultWriter, grades_file, report_file, write_report
 from isograde.runs.score import plan
 from isograde.runs.score import score as score_rows
 from isograde.runs.show import console, summary_view
@@ -44,18 +49,23 @@ A server of your own (vLLM, llama.cpp, SGLang, Ollama, LiteLLM …):
 @click.option("--calibration", metavar="FILE", help="Calibrator of this judge (from isograde calibrate) for the first rubric.")
 @click.option("--report", help="File for a report of the run without gold: .html, .md or .json.")
 @click.option("--threshold", type=click.FloatRange(0, 1), help="Score from which the report counts a row as a pass.")
-@click.option("--fail-under", type=click.FloatRange(0, 1), help="Exit with 1 if a rubric's mean score is below this.")
+@click.option(
+    "--fail-under", type=click.FloatRange(0, 1), help="Exit with 1 if a rubric's mean score over the graded rows is below this."
+)
 @click.option("--max-failures", default="5%", show_default=True, metavar="N|P%", help="Exit with 3 if more rows fail than this.")
 @click.option("--dry-run", is_flag=True, help="Show the first request and how many calls it takes; send nothing.")
 @click.option("--force", is_flag=True, help="Write over an output file that is there.")
 def score(*, file: str, output: str | None, fail_under: float | None, max_failures: str, **options: Any) -> None:
-    """Grade the rows of FILE (.jsonl, .csv, .parquet): question, answer and, where the rubric needs it, reference."""
+    """Grade the rows of FILE (.jsonl, .csv, .parquet; - is JSONL on standard input).
+
+    A row has a question, an answer and, where the rubric needs it, a reference or a context.
+    """
     allowed = _allowed_failures(max_failures)
     judges = judges_of(**options)
     rows = read_rows(
-        Path(file),
-        columns=column_map(options["columns"]),
-        gold=list(options["gold"]) or None,
+        _spooled(file),
+        columns=column_map(options["columns"], [judge.rubric for judge in judges]),
+        gold=[] if options["no_gold"] else list(options["gold"]) or None,
         gold_scale=scale(options["gold_scale"]),
         labels=judges[0].rubric.labels,
     )
@@ -64,10 +74,12 @@ def score(*, file: str, output: str | None, fail_under: float | None, max_failur
         click.echo(json.dumps(plan(rows, judges, limit=limit), ensure_ascii=False, indent=2))
         return
     labels = {judge.rubric.name: judge.rubric.labels for judge in judges}
-    target = sys.stdout if output is None or output == "-" else Path(output)
-    report = None if options["report"] is None else report_file(options["report"], force=options["force"])
+    force, read = options["force"], [name for name in (file, options["calibration"]) if name is not None]
+    target = sys.stdout if output is None or output == "-" else grades_file(output, force=force, apart_from=read)
+    written = [target] if isinstance(target, Path) else []
+    report = None if options["report"] is None else report_file(options["report"], force=force, apart_from=[*read, *written])
     collector = RunCollector(threshold=options["threshold"], title=f"{Path(file).name}: graded")
-    with ResultWriter(target, labels, force=options["force"]) as writer:
+    with ResultWriter(target, labels, force=force) as writer, _told_what_is_written(writer, target):
         n = rows.n if limit is None or rows.n is None else min(limit, rows.n)
         with watched(None if n is None else n * len(judges)) as progress:
 
@@ -123,7 +135,10 @@ def exit_code(summaries: list[Summary], fail_under: float | None, allowed: tuple
     count, share = allowed
     for summary in summaries:
         if summary.n_failed > (share * summary.n if count is None else count):
-            click.echo(f"isograde: {summary.n_failed} of {summary.n} rows failed, more than --max-failures allows", err=True)
+            click.echo(
+                f"isograde: {summary.rubric}: {summary.n_failed} of {summary.n} rows failed, more than --max-failures allows",
+                err=True,
+            )
             return 3
     for summary in summaries:
         if fail_under is not None and (summary.mean_score is None or summary.mean_score < fail_under):
@@ -131,6 +146,29 @@ def exit_code(summaries: list[Summary], fail_under: float | None, allowed: tuple
             click.echo(f"isograde: mean score of {summary.rubric} is {mean}, under --fail-under {fail_under:g}", err=True)
             return 1
     return 0
+
+
+@contextmanager
+def _told_what_is_written(writer: ResultWriter, target: Path | IO[str]) -> Iterator[None]:
+    """Say, when a run ends early, where what was finished is."""
+    try:
+        yield
+    except BaseException as error:
+        if isinstance(target, Path) and (writer.n_written or not isinstance(error, UserError)):
+            click.echo(
+                f"{writer.n_written} finished rows are in {target}" if writer.n_written else "nothing was written", err=True
+            )
+        raise
+
+
+def _spooled(file: str) -> Path:
+    """Keep standard input in a temporary file, since rows are checked before the first is graded."""
+    if file != "-":
+        return Path(file)
+    with tempfile.NamedTemporaryFile("wb", suffix=".jsonl", delete=False) as kept:
+        shutil.copyfileobj(sys.stdin.buffer, kept)
+    atexit.register(Path(kept.name).unlink, missing_ok=True)
+    return Path(kept.name)
 
 
 def _allowed_failures(text: str) -> tuple[int | None, float]:

@@ -245,6 +245,8 @@ def _checked_map(mapping: ColumnMap | None, gold: str | Sequence[str] | None) ->
         gold = wanted.pop("gold")
     if gold is None:
         return wanted, None
+    if gold in ([], ()):
+        return wanted, []
     names = [gold] if isinstance(gold, str) else list(gold) if isinstance(gold, list | tuple) else []
     if not names or not all(isinstance(name, str) and name for name in names) or len(set(names)) < len(names):
         raise UserError(f"gold: must be a column's name, or several different ones, is {shown(gold)}")

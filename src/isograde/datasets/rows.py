@@ -229,7 +229,8 @@ def read_rows(
         ``group``, ``metadata``, ``gold``, ``gold_scale``, and keys of the metadata that a rubric names. The names that RAGAS,
         Athina, Azure, openevals and DeepEval use are known unasked. Columns that feed nothing become metadata.
     gold : str, sequence of str or None
-        The gold label's column, or one for each rater; unasked a column called ``gold``. A list in one column is several raters.
+        The gold label's column, or one for each rater; unasked a column called ``gold``, and none
+        where the sequence is empty. A list in one column is several raters.
     gold_scale : pair of float or None
         The values that stand for the lowest and the highest level. A row's own ``gold_scale`` comes first; without either the
         rubric's labels are the scale, as numbers or, where they are not numbers, as names.

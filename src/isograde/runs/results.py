@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import json
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from types import TracebackType
@@ -20,7 +20,17 @@ from isograde.records import FailureStatus, Grade, GradeFailure, Method
 if TYPE_CHECKING:
     from isograde.report import CalibrationReport, RunReport
 
-__all__ = ["FailureLine", "GradeLine", "ResultWriter", "line_of", "new_file", "report_file", "safe_cell", "write_report"]
+__all__ = [
+    "FailureLine",
+    "GradeLine",
+    "ResultWriter",
+    "grades_file",
+    "line_of",
+    "new_file",
+    "report_file",
+    "safe_cell",
+    "write_report",
+]
 
 
 class _Line(BaseModel):
@@ -140,14 +150,16 @@ def line_of(row: Row, grade: Grade | GradeFailure) -> GradeLine | FailureLine:
         input_tokens=usage and usage.input_tokens,
         output_tokens=usage and usage.output_tokens,
         cached_tokens=usage and usage.cached_tokens,
-        latency_s=grade.latency_s,
+        latency_s=None if grade.latency_s is None else round(grade.latency_s, 6),
     )
 
 
 _ORDER = [*GradeLine.model_fields]
+_GRADES = (".jsonl", ".ndjson", ".csv", "")  # a name without an ending is a pipe or a device
 _REPORTS = {".html": "to_html", ".md": "to_markdown", ".json": "to_json"}
 _CALIBRATED = ("level", "score", "p_pass")
-_NO_CELL = {"probabilities", "metadata", "raters", "missing_levels", "calibrated"}
+_NESTED = {"probabilities", "metadata", "calibrated", "expected_level_bounds"}
+_CELLS = [name for name in _ORDER if name not in _NESTED] + ["expected_level_low", "expected_level_high"]
 
 
 def _json(line: GradeLine | FailureLine) -> str:
@@ -180,23 +192,54 @@ def _jsonable(value: Any) -> Any:
     return str(value)
 
 
-def new_file(name: str | Path, *, force: bool) -> Path:
-    """Check, before anything is spent, that a file can be written.
+def new_file(name: str | Path, *, force: bool, apart_from: Sequence[str | Path] = ()) -> Path:
+    """Check, before anything is spent, that a file can be written and that nothing else of the run is lost by it.
+
+    Parameters
+    ----------
+    name : str or pathlib.Path
+    force : bool
+        Whether a file that is there already may be written over.
+    apart_from : sequence of str or pathlib.Path
+        The run's other files, which it must not be even if forced.
+
+    Returns
+    -------
+    pathlib.Path
 
     Raises
     ------
     UserError
-        If it is there already and not forced, or its folder is not there.
+        If it is another file of the run, is there already and not forced, or its folder is not there.
     """
     path = Path(name)
-    if path.is_dir() or not path.parent.is_dir():
-        raise UserError(f"{path}: is a folder, or lies in a folder that is not there")
+    if path.is_dir():
+        raise UserError(f"{path}: is a folder; give the name of a file")
+    if not path.parent.is_dir():
+        raise UserError(f"{path}: the folder {path.parent} is not there")
+    for other in apart_from:
+        if path == Path(other) or (path.exists() and Path(other).exists() and path.samefile(other)):
+            raise UserError(f"{path}: is read or written by this command already; give another name")
     if path.is_file() and path.stat().st_size and not force:
         raise UserError(f"{path} is there already and may hold work; --force writes over it, another name keeps it")
     return path
 
 
-def report_file(name: str | Path, *, force: bool) -> Path:
+def grades_file(name: str, *, force: bool, apart_from: Sequence[str | Path] = ()) -> Path:
+    """Check, before anything is spent, that grades can be written.
+
+    Raises
+    ------
+    UserError
+        As :func:`new_file`, and if the name's ending says another format than JSONL or CSV.
+    """
+    path = new_file(name, force=force, apart_from=apart_from)
+    if path.suffix.lower() not in _GRADES:
+        raise UserError(f"{path}: grades are written as {', '.join(filter(None, _GRADES))}; end the name so")
+    return path
+
+
+def report_file(name: str | Path, *, force: bool, apart_from: Sequence[str | Path] = ()) -> Path:
     """Check, before anything is spent, that a report can be written.
 
     Raises
@@ -204,7 +247,7 @@ def report_file(name: str | Path, *, force: bool) -> Path:
     UserError
         As :func:`new_file`, and if the name does not say whether it is HTML, Markdown or JSON.
     """
-    path = new_file(name, force=force)
+    path = new_file(name, force=force, apart_from=apart_from)
     if path.suffix.lower() not in _REPORTS:
         raise UserError(f"--report {path}: end the name in {', '.join(_REPORTS)}")
     return path
@@ -239,17 +282,20 @@ class ResultWriter:
         self._labels = list(dict.fromkeys(label for each in labels.values() for label in each))
         self._file: IO[str] | None = None
         self._write: Callable[[GradeLine | FailureLine], Any] | None = None
+        self.n_written = 0
         if isinstance(target, Path):
             new_file(target, force=force)
 
     def write(self, row: Row, grade: Grade | GradeFailure) -> None:
         """Append one line."""
+        line = line_of(row, grade)
         if self._write is None:
-            self._open()
-        assert self._write is not None  # noqa: S101 - just opened
-        self._write(line_of(row, grade))
+            self._write = self._opened(line)
+        self._write(line)
+        self.n_written += 1
 
-    def _open(self) -> None:
+    def _opened(self, first: GradeLine | FailureLine) -> Callable[[GradeLine | FailureLine], Any]:
+        """Open the file; a CSV's own columns are those of its first row's metadata."""
         if not isinstance(self._target, Path):
             self._file = self._target
         else:
@@ -258,31 +304,16 @@ class ResultWriter:
             except OSError as error:
                 raise UserError(f"{self._target}: cannot be written: {error.strerror}") from None
         file = self._file
-        if isinstance(self._target, Path) and self._target.suffix.lower() == ".csv":
-            names = [name for name in _ORDER if name not in _NO_CELL]
-            columns = [
-                *names,
-                *(f"calibrated_{name}" for name in _CALIBRATED),
-                "message",
-                *(f"p_{label}" for label in self._labels),
-            ]
-            table = csv.DictWriter(file, columns, restval="", lineterminator="\n")
-            table.writeheader()
-            self._write = lambda line: table.writerow(self._cells(line, names))
-        else:
-            self._write = lambda line: file.write(_json(line))
-
-    def _cells(self, line: GradeLine | FailureLine, names: list[str]) -> dict[str, Any]:
-        """Cells of a CSV row, with nothing that a spreadsheet would run."""
-        cells: dict[str, Any] = {name: getattr(line, name, None) for name in names}
-        if isinstance(line, FailureLine):
-            cells["message"] = line.message
-        else:
-            if line.calibrated is not None:
-                cells |= {f"calibrated_{name}": getattr(line.calibrated, name) for name in _CALIBRATED}
-            cells["expected_level_bounds"] = "{:.6g} – {:.6g}".format(*line.expected_level_bounds)
-            cells |= {f"p_{label}": p for label, p in line.probabilities.items()}
-        return {name: safe_cell(value) for name, value in cells.items()}
+        if not (isinstance(self._target, Path) and self._target.suffix.lower() == ".csv"):
+            return lambda line: file.write(_json(line))
+        own = {f"metadata.{name}": name for name in first.metadata}
+        calibrated = [f"calibrated_{name}" for name in _CALIBRATED]
+        levels = [f"p_{label}" for label in self._labels]
+        table = csv.DictWriter(file, [*_CELLS, *calibrated, "message", *levels, *own], restval="", lineterminator="\n")
+        table.writeheader()
+        return lambda line: table.writerow(
+            {**_cells(line), **{cell: safe_cell(line.metadata.get(name)) for cell, name in own.items()}}
+        )
 
     def __enter__(self) -> Self:
         return self
@@ -292,9 +323,25 @@ class ResultWriter:
             self._file.close()
 
 
+def _cells(line: GradeLine | FailureLine) -> dict[str, Any]:
+    """Cells of a CSV row, with nothing that a spreadsheet would run."""
+    cells: dict[str, Any] = {name: getattr(line, name, None) for name in _CELLS}
+    cells["raters"] = ";".join("" if level is None else f"{level:g}" for level in line.raters)
+    if isinstance(line, FailureLine):
+        cells["message"] = line.message
+    else:
+        cells["expected_level_low"], cells["expected_level_high"] = line.expected_level_bounds
+        cells["missing_levels"] = " ".join(line.missing_levels)
+        cells |= {f"p_{label}": p for label, p in line.probabilities.items()}
+        if line.calibrated is not None:
+            cells |= {f"calibrated_{name}": getattr(line.calibrated, name) for name in _CALIBRATED}
+    return {name: safe_cell(value) for name, value in cells.items()}
+
+
 def safe_cell(value: Any) -> Any:
     """Keep text from acting as a formula by an apostrophe, which can be taken off again; lone surrogates are replaced."""
-    if not isinstance(value, str):
+    if value is None or isinstance(value, int | float):
         return "" if value is None else value
+    value = value if isinstance(value, str) else json.dumps(_jsonable(value), ensure_ascii=False)
     value = value.encode("utf-8", "replace").decode()
     return f"'{value}" if value.lstrip().startswith(("=", "+", "-", "@", "'")) or value.startswith(("\t", "\r")) else value

@@ -15,7 +15,7 @@ from isograde.datasets import Row, Rows
 from isograde.errors import DataError, UserError
 from isograde.records import Item
 from isograde.rubric import ITEM_FIELDS, Rubric
-from isograde.runs.results import new_file, safe_cell
+from isograde.runs.results import safe_cell
 
 __all__ = ["draw", "rater_columns", "unguarded", "write_sheet"]
 
@@ -56,15 +56,14 @@ def draw(rows: Rows, n: int, *, rng: int | None = None) -> list[Row]:
     return [row for row in rows if row.index in wanted]
 
 
-def write_sheet(rows: list[Row], rubric: Rubric, path: Path, *, n_raters: int = 1, force: bool = False) -> None:
+def write_sheet(rows: list[Row], rubric: Rubric, path: Path, *, n_raters: int = 1) -> None:
     """Write a CSV sheet: the item, an empty column a rater, the rubric's levels explained. No judge's grade is on it.
 
     Raises
     ------
     UserError
-        If the file is there already (it may hold labels), or cannot be written.
+        If the file cannot be written.
     """
-    new_file(path, force=force)
     raters = [f"rater_{i + 1}" for i in range(n_raters)]
     fields = [name for name in ITEM_FIELDS if name in rubric.fields]
     own = [name for name in rubric.fields if name not in ITEM_FIELDS]

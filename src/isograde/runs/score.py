@@ -101,8 +101,8 @@ def plan(rows: Rows, judges: Sequence[Judge], *, limit: int | None = None) -> di
     Returns
     -------
     dict
-        ``request``: the exact request of the first item that can be asked; ``n_calls``; ``input_tokens``, estimated at four
-        characters a token over up to 200 rows; ``seconds``, estimated at one second a call.
+        ``server``; ``request``: the exact request of the first item that can be asked; ``n_rows``; ``n_calls``;
+        ``estimated_input_tokens``, at four characters a token over up to 200 rows; ``estimated_seconds``, at one second a call.
     """
     check_fields(rows, judges)
     request: dict[str, Any] | None = None
@@ -121,9 +121,10 @@ def plan(rows: Rows, judges: Sequence[Judge], *, limit: int | None = None) -> di
                 characters += len(prompt.system) + len(prompt.user)
                 request = request or judge.backend.request(prompt, judge.rubric.labels)
     return {
+        "server": judges[0].backend.server or "in process",
         "request": request,
         "n_rows": n_rows,
         "n_calls": n_calls,
-        "input_tokens": round(characters / 4 / max(1, sampled) * n_calls),
-        "seconds": round(n_calls / judges[0].concurrency, 1),
+        "estimated_input_tokens": round(characters / 4 / max(1, sampled) * n_calls),
+        "estimated_seconds": round(n_calls / judges[0].concurrency, 1),
     }

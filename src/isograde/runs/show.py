@@ -80,6 +80,10 @@ def summary_view(summary: Summary) -> RenderableType:
 
     failed = ", ".join(f"{count} {status}" for status, count in summary.failures.items())
     line("rows", f"{summary.n}: {summary.n_graded} graded, {summary.n_failed} failed" + (f" ({failed})" if failed else ""))
+    if summary.n_by_rule:
+        line("blank", f"{summary.n_by_rule} blank outputs got level 0 by the rubric's rule, unasked")
+    if summary.calibrated and summary.raw_mean_score is not None:
+        line("raw mean", f"{summary.raw_mean_score:.3f}")
     line(
         "calibrated mean" if summary.calibrated else "mean score",
         _with_bounds(summary.mean_score, summary.mean_score_bounds, summary.n_failed, "{:.3f}"),
@@ -88,8 +92,8 @@ def summary_view(summary: Summary) -> RenderableType:
     if summary.failures.get("low_mass", 0) > summary.n / 2:
         line("advice", "the model does not answer with a level at once: try --prefill, --max-tokens, or a more capable model")
     if summary.n_gold:
-        rho = "not defined" if summary.spearman is None else f"{summary.spearman:.2f}"
-        raw = "" if summary.calibrated else ", not calibrated"
+        rho = "not defined (all alike)" if summary.spearman is None else f"{summary.spearman:.2f}"
+        raw = ", calibrated" if summary.calibrated else ", not calibrated"
         line("against gold", f"MAE {summary.mae:.2f} levels, Spearman {rho} (n = {summary.n_gold}{raw})")
     cached = f" ({summary.cached_tokens:,} from the prefix cache)" if summary.cached_tokens else ""
     if summary.input_tokens:
@@ -117,7 +121,7 @@ def _with_bounds(value: float | None, bounds: tuple[float, float] | None, n_fail
         return "none: no row has a score"
     text = form.format(value)
     if n_failed:
-        text += f"  (between {form.format(bounds[0])} and {form.format(bounds[1])} whatever the {n_failed} failed rows deserve)"
+        text += f"  (between {form.format(bounds[0])} and {form.format(bounds[1])} whatever the failed rows deserve)"
     return text
 
 

@@ -27,11 +27,15 @@ class Summary:
         Rows, rows with a grade, rows without.
     failures : dict of str to int
         How many rows failed by which status.
+    n_by_rule : int
+        Graded rows whose output is blank and got level 0 by the rubric's rule, unasked.
     calibrated : bool
         Whether the run's grades are calibrated: then the means are those of ``calibrated.score`` and ``p_pass``, and the distance
         to gold is that of ``calibrated.level``.
     mean_score, pass_rate : float or None
         Over the graded rows that have a score; None where there is none.
+    raw_mean_score : float or None
+        The mean before calibration; the same where nothing is calibrated.
     mean_score_bounds, pass_rate_bounds : tuple of float or None
         What they would be if every failure had scored 0 (failed) or 1 (passed).
     histogram : tuple of int
@@ -54,8 +58,10 @@ class Summary:
     n_graded: int
     n_failed: int
     failures: dict[str, int]
+    n_by_rule: int
     calibrated: bool
     mean_score: float | None
+    raw_mean_score: float | None
     mean_score_bounds: tuple[float, float] | None
     pass_rate: float | None
     pass_rate_bounds: tuple[float, float] | None
@@ -75,7 +81,8 @@ class Tally:
     def __init__(self, rubric: Rubric) -> None:
         self._rubric = rubric
         self._n = self._n_scored = 0
-        self._sum = self._passed = 0.0
+        self._n_by_rule = 0
+        self._sum = self._raw = self._passed = 0.0
         self._calibrated = False
         self._failures: Counter[str] = Counter()
         self._levels = [0] * len(rubric.labels)
@@ -89,10 +96,12 @@ class Tally:
             self._failures[grade.status] += 1
             return
         self._levels[grade.level] += 1
+        self._n_by_rule += grade.method == "blank_output"
         if grade.score is not None:
             self._n_scored += 1
             better = grade.calibrated
             self._calibrated = better is not None
+            self._raw += grade.score
             self._sum += grade.score if better is None else better.score
             self._passed += bool(grade.passed) if better is None else better.p_pass
         if row.gold is not None and self._rubric.scale == "ordered":
@@ -126,7 +135,9 @@ class Tally:
             n_graded=self._n - n_failed,
             n_failed=n_failed,
             failures=dict(self._failures.most_common()),
+            n_by_rule=self._n_by_rule,
             calibrated=self._calibrated,
+            raw_mean_score=self._raw / self._n_scored if scored else None,
             mean_score=self._sum / self._n_scored if scored else None,
             mean_score_bounds=(self._sum / total, (self._sum + n_failed) / total) if scored else None,
             pass_rate=self._passed / self._n_scored if scored else None,

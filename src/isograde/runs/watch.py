@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
@@ -13,10 +14,12 @@ from isograde.runs.show import console
 
 __all__ = ["watched"]
 
+_EVERY_S = 30.0  # between two lines where no bar can be drawn
+
 
 @contextmanager
 def watched(total: int | None) -> Iterator[Callable[[Row, Grade | GradeFailure], None]]:
-    """Show a bar on a terminal's standard error while a run goes on.
+    """Show a bar on a terminal's standard error while a run goes on, or a line now and then where it is no terminal.
 
     Parameters
     ----------
@@ -36,17 +39,22 @@ def watched(total: int | None) -> Iterator[Callable[[Row, Grade | GradeFailure],
         TimeRemainingColumn(),
         TextColumn("mean {task.fields[mean]}  failed {task.fields[failed]}"),
     )
+    told = time.monotonic()
     with Progress(*columns, console=screen, transient=True, disable=not screen.is_terminal) as progress:
         task = progress.add_task("", total=total, mean="–", failed=0)
         n = n_failed = 0
         total_score = 0.0
 
         def on_grade(_row: Row, grade: Grade | GradeFailure) -> None:
-            nonlocal n, n_failed, total_score
+            nonlocal n, n_failed, total_score, told
             if isinstance(grade, GradeFailure):
                 n_failed += 1
             elif grade.score is not None:
                 n, total_score = n + 1, total_score + grade.score
+            if not screen.is_terminal and time.monotonic() - told > _EVERY_S:
+                told = time.monotonic()
+                of = "" if total is None else f" of {total:,}"
+                screen.print(f"{n + n_failed:,}{of} rows, {n_failed:,} failed")
             progress.update(task, advance=1, mean=f"{total_score / n:.3f}" if n else "–", failed=n_failed)
 
         yield on_grade

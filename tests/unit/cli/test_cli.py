@@ -118,6 +118,7 @@ def test_terminal_escapes_in_graded_text_do_not_reach_the_terminal(run, tmp_path
         (["--rubric", "faithfulness"], 2, "needs 'context' and no column feeds it; columns found: id, input, output, expected"),
         (["--column", "output"], 2, "write FIELD=COLUMN"),
         (["--column", "output=answr"], 2, "answr"),
+        (["--column", "ouput=output"], 2, "no field is named 'ouput'"),
         (["--gold-scale", "0-1"], 2, "write LO:HI"),
         (["--api-key-env", "NOT_SET"], 2, "this environment variable is not set"),
         (["--rubric", "relevance", "--rubric", "relevance"], 2, "two rubrics of one name"),
@@ -223,8 +224,55 @@ def test_an_interrupt_keeps_what_was_finished(tmp_path):
             process.send_signal(signal.SIGINT)
             said = process.communicate(timeout=60)[1]
     assert process.returncode == 130
-    assert said.strip() == "isograde: interrupted; what was finished is in the output"
+    assert [line for line in said.splitlines() if line] == ["20 finished rows are in g.jsonl", "isograde: interrupted"]
     assert [line["id"] for line in lines(tmp_path / "g.jsonl")] == [str(i) for i in range(20)]
+
+
+def test_no_file_that_is_read_is_written_over(run, tmp_path):
+    before = (tmp_path / "answers.jsonl").read_text(encoding="utf-8")
+    (tmp_path / "link.jsonl").symlink_to("answers.jsonl")
+    for options in (
+        ["-o", "answers.jsonl"],
+        ["-o", "link.jsonl"],
+        ["-o", "g.jsonl", "--report", "g.jsonl"],
+        ["-o", "g.parquet"],
+        ["-o", "none/g.jsonl"],
+    ):
+        done = run("score", "answers.jsonl", "--force", *options)
+        assert (done.returncode, done.stderr.count("\n")) == (2, 1), done.stderr
+    assert (tmp_path / "answers.jsonl").read_text(encoding="utf-8") == before
+    assert not (tmp_path / "g.jsonl").exists()
+
+
+def test_a_server_that_only_fails_keeps_every_row_that_was_tried(isograde, tmp_path):
+    rows = [{**ROWS[0], "id": str(i)} for i in range(9)]
+    (tmp_path / "rows.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    with StubServer(lambda _: (200, "<html>login</html>")) as server:
+        done = isograde("score", "rows.jsonl", "-o", "g.jsonl", "--base-url", server.base_url, "--model", "x", cwd=tmp_path)
+    assert done.returncode == 4
+    assert "5 finished rows are in g.jsonl" in done.stderr
+    assert [line["status"] for line in lines(tmp_path / "g.jsonl")] == ["server_error"] * 5
+
+
+def test_rows_on_standard_input(isograde, tmp_path, server):
+    command = [sys.executable, "-m", "isograde", "score", "-", "--base-url", server.base_url, "--model", "judge-1"]
+    row = json.dumps(ROWS[0]) + "\n"
+    done = subprocess.run(command, input=row, capture_output=True, text=True, encoding="utf-8", cwd=tmp_path, check=False)
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout)["id"] == "a"
+
+
+def test_gold_of_another_rubric_can_be_left_unread(run, tmp_path):
+    (tmp_path / "three.yaml").write_text(
+        "name: three\ndescription: d\nfields: {output: answer}\ninstructions: i\nitem: '{output}'\nblank_output: fail\n"
+        "levels: [{label: 1, description: a}, {label: 2, description: b}, {label: 3, description: c}]\n",
+        encoding="utf-8",
+    )
+    options = ["--rubric", "three.yaml", "--min-mass", "0.1", "--max-failures", "50%"]
+    assert "off the scale" in run("score", "answers.jsonl", *options).stderr
+    done = run("score", "answers.jsonl", "--no-gold", *options)
+    assert done.returncode == 0, done.stderr
+    assert "gold" not in done.stderr
 
 
 def test_dry_run_sends_nothing_and_shows_the_request(run, server):

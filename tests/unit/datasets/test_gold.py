@@ -177,7 +177,6 @@ def test_a_stream_says_so_at_its_end() -> None:
     ("gold", "message"),
     [
         ("glod", "column 'glod' (for gold) is not there; found: output, gold; did you mean 'gold'?"),
-        ([], "gold: must be a column's name, or several different ones, is []"),
         (["gold", "gold"], "gold: must be a column's name, or several different ones, is ['gold', 'gold']"),
         (3, "gold: must be a column's name, or several different ones, is 3"),
     ],
@@ -191,3 +190,10 @@ def test_a_gold_column_that_is_not_there(gold: Any, message: str) -> None:
 def test_gold_named_twice() -> None:
     with pytest.raises(UserError, match="named twice"):
         levels([3], gold="gold", columns={"gold": "gold"})
+
+
+def test_no_column_is_read_where_none_is_asked_for():
+    rows = read_rows([{"output": "a", "gold": "not a number"}], gold=[])
+    [row] = rows
+    assert (row.gold, row.raters, rows.has_gold) == (None, (), False)
+    assert row.item.metadata == {"gold": "not a number"}

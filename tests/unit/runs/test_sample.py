@@ -4,7 +4,7 @@ import csv
 
 import pytest
 
-from isograde import Item, UserError, load_rubric
+from isograde import Item, load_rubric
 from isograde.datasets import read_rows
 from isograde.runs.sample import draw, labelled, unguarded, write_sheet
 
@@ -67,12 +67,3 @@ def test_labels_are_read_back_on_the_rubrics_scale(tmp_path):
     # medians of the raters on 0–4; a sheet of ones is not taken for a 0–1 scale
     assert [row.gold for row in rows] == [0.5, 1.0, 1.0]
     assert rows[2].raters == (None, 1.0)
-
-
-def test_a_sheet_that_is_there_is_kept(tmp_path):
-    path = tmp_path / "sheet.csv"
-    path.write_text("labels!", encoding="utf-8")
-    with pytest.raises(UserError, match="may hold work"):
-        write_sheet([], RUBRIC, path)
-    write_sheet([], RUBRIC, path, force=True)
-    assert path.read_text(encoding="utf-8-sig").startswith("id,group")
