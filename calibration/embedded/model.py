@@ -30,37 +30,35 @@ class Batch:
     Attributes
     ----------
     tokens : Tensor, shape (n,), int64
-    lengths : list of int
-        Tokens of the prefix, then of each item.
+    rows : list of slice
+        Where the prefix, then each item stands.
     positions : Tensor, shape (n,), int64
         Positions; each item's go on from the prefix.
     last : Tensor, shape (items,), int64
         Index of each item's last token.
     masks : list of Tensor
-        Per item, shape (its tokens, prefix + its tokens): 0 where it may look, −inf elsewhere.
+        Of the prefix, shape (n, n), then of each item, shape (its tokens, prefix + its tokens): 0 where it may look, else −inf.
     """
 
     tokens: Tensor
-    lengths: list[int]
+    rows: list[slice]
     positions: Tensor
     last: Tensor
     masks: list[Tensor]
 
     @classmethod
-    def pack(cls, prefix: np.ndarray, items: Sequence[np.ndarray], dtype: torch.dtype) -> Batch:
+    def pack(cls, prefix: np.ndarray, items: Sequence[np.ndarray]) -> Batch:
         start = len(prefix)
-        lengths = [start, *map(len, items)]
+        ends = np.cumsum([start, *map(len, items)]).tolist()
+        seen = [torch.full((start, start), -torch.inf).triu_(1)]
+        seen += [torch.full((len(item), start + len(item)), -torch.inf).triu_(start + 1) for item in items]
         positions = np.concatenate([np.arange(start), *(start + np.arange(len(item)) for item in items)])
-        masks = [
-            torch.full((n, start + n), -torch.inf, dtype=dtype).triu_(start + 1) if n > 1 else torch.zeros((1, start + 1), dtype=dtype)
-            for n in lengths[1:]
-        ]
         return cls(
             tokens=torch.from_numpy(np.concatenate([prefix, *items]).astype(np.int64)),
-            lengths=lengths,
+            rows=[slice(a, b) for a, b in zip([0, *ends], ends, strict=False)],
             positions=torch.from_numpy(positions),
-            last=torch.from_numpy(np.cumsum(lengths)[1:] - 1),
-            masks=masks,
+            last=torch.tensor(ends[1:]) - 1,
+            masks=seen,
         )
 
 
@@ -80,6 +78,59 @@ class _Linear(torch.autograd.Function):
         grad = grad.contiguous()
         back = grad @ b
         return torch.addmm(grad @ weight, back, a), None, (back.T @ x).float(), (grad.T @ low).float()
+
+
+class _Attention(torch.autograd.Function):
+    """Each item looks at the prefix and, causally, at itself; query heads of a group share their keys in one product."""
+
+    @staticmethod
+    def forward(ctx: Any, q: Tensor, k: Tensor, v: Tensor, batch: Batch) -> Tensor:
+        queries, keys, values = (_by_kv_head(x, k.shape[1]) for x in (q, k, v))
+        out, weights = torch.empty_like(queries), []
+        for rows, mask in zip(batch.rows, batch.masks, strict=True):
+            key, value = _visible(keys, rows, batch.rows[0]), _visible(values, rows, batch.rows[0])
+            asked = queries[:, :, rows].flatten(1, 2)
+            scores = torch.bmm(asked, key.transpose(1, 2)).float().mul_(q.shape[-1] ** -0.5)
+            scores.unflatten(1, (-1, mask.shape[0])).add_(mask)
+            weight = scores.softmax(-1).to(q.dtype)
+            out[:, :, rows] = torch.bmm(weight, value).unflatten(1, (-1, mask.shape[0]))
+            weights.append(weight)
+        ctx.save_for_backward(queries, keys, values, *weights)
+        ctx.batch = batch
+        return out.flatten(0, 1).transpose(0, 1)
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, Tensor, Tensor, None]:  # type: ignore[override]
+        queries, keys, values, *weights = ctx.saved_tensors
+        batch, scale = ctx.batch, queries.shape[-1] ** -0.5
+        grads = _by_kv_head(grad, keys.shape[0])
+        grad_q, grad_k, grad_v = torch.empty_like(queries), torch.zeros_like(keys), torch.zeros_like(values)
+        first = batch.rows[0]
+        for rows, weight in zip(batch.rows, weights, strict=True):
+            key, value = _visible(keys, rows, first), _visible(values, rows, first)
+            asked, back = queries[:, :, rows].flatten(1, 2), grads[:, :, rows].flatten(1, 2)
+            inner = torch.bmm(back, value.transpose(1, 2))
+            inner = torch.ops.aten._softmax_backward_data(inner, weight, -1, weight.dtype).mul_(scale)  # noqa: SLF001 - the fused kernel has no public name
+            grad_q[:, :, rows] = torch.bmm(inner, key).unflatten(1, (-1, rows.stop - rows.start))
+            for total, part in (
+                (grad_k, torch.bmm(inner.transpose(1, 2), asked)),
+                (grad_v, torch.bmm(weight.transpose(1, 2), back)),
+            ):
+                total[:, rows] += part[:, -(rows.stop - rows.start) :]
+                if rows is not first:
+                    total[:, first] += part[:, : first.stop]
+        return grad_q.flatten(0, 1).transpose(0, 1), grad_k.transpose(0, 1), grad_v.transpose(0, 1), None
+
+
+def _by_kv_head(x: Tensor, kv_heads: int) -> Tensor:
+    """(n, heads, d) to (kv heads, n, d), or (kv heads, group, n, d) where several heads share one."""
+    x = x.transpose(0, 1)
+    return (x if x.shape[0] == kv_heads else x.unflatten(0, (kv_heads, -1))).contiguous()
+
+
+def _visible(x: Tensor, rows: slice, first: slice) -> Tensor:
+    """What an item sees: the prefix and itself."""
+    return x[:, rows] if rows is first else torch.cat([x[:, first], x[:, rows]], dim=1)
 
 
 class _Norm(torch.autograd.Function):
@@ -177,18 +228,8 @@ class Judge:
 
     def _attend(self, fused: Tensor, batch: Batch, rotations: Tensor) -> Tensor:
         heads = fused.unflatten(-1, (-1, self.head))
-        turned = self._rotate(heads[:, : self.heads + self.kv_heads], rotations)
-        group = self.heads // self.kv_heads
-        q = turned[:, : self.heads].transpose(0, 1).unsqueeze(0).split(batch.lengths, dim=2)
-        k, v = (
-            x.repeat_interleave(group, dim=1).transpose(0, 1).unsqueeze(0).split(batch.lengths, dim=2)
-            for x in (turned[:, self.heads :], heads[:, self.heads + self.kv_heads :])
-        )
-        outs = [functional.scaled_dot_product_attention(q[0], k[0], v[0], is_causal=True)]
-        for i, mask in enumerate(batch.masks, start=1):
-            keys, values = torch.cat([k[0], k[i]], dim=2), torch.cat([v[0], v[i]], dim=2)
-            outs.append(functional.scaled_dot_product_attention(q[i], keys, values, attn_mask=mask))
-        return torch.cat(outs, dim=2).squeeze(0).transpose(0, 1).flatten(1)
+        q, k = self._rotate(heads[:, : self.heads + self.kv_heads], rotations).split([self.heads, self.kv_heads], dim=1)
+        return _Attention.apply(q, k, heads[:, self.heads + self.kv_heads :], batch).flatten(1)
 
     def logprobs(self, batch: Batch) -> Tensor:
         """Log-softmax over the vocabulary after each item's last token, shape (items, vocabulary)."""

@@ -22,6 +22,7 @@ def wheel(tmp_path_factory):
 def test_what_is_in_the_wheel(wheel):
     names = set(zipfile.ZipFile(wheel).namelist())
     assert {"isograde/py.typed", "isograde/_shipped/calibration/demo.jsonl"} <= names
+    assert {f"isograde/_shipped/calibration/embedded/{name}" for name in ("adapter.json", "answer_correctness.gguf")} <= names
     assert {f"isograde/_shipped/rubrics/{path.name}" for path in (ROOT / "rubrics").glob("*.yaml")} <= names
     assert not any(name.startswith(("tests", "src")) for name in names)
     assert any(name.endswith("licenses/LICENSE") for name in names)

@@ -52,7 +52,7 @@ def demo(*, report: str) -> None:
     click.echo(
         f"\nThe report is in {target.resolve()}"
         "\n"
-        "\nThe embedded model has 135 million parameters and is not trained as a judge yet: its grades here are close to chance."
+        "\nThe embedded judge is small: 135 million parameters, and an adapter that was trained for this rubric alone."
         f"\nYour own file:        {command} score answers.jsonl -o grades.jsonl"
         f"\nby a capable model:   {command} score answers.jsonl -o grades.jsonl --model gpt-4.1-mini"
         f"\nat a server of yours: {command} score answers.jsonl -o grades.jsonl --base-url http://localhost:8000/v1 --model NAME"
