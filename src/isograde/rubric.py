@@ -5,10 +5,10 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import cached_property, lru_cache
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, Self
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, field_validator, model_validator
 
@@ -166,6 +166,11 @@ class Rubric(BaseModel):
             missing = [level.label for level in self.levels if level.credit is None]
             raise ValueError(f"credit is given for some choices and not for {', '.join(missing)}; give all or none")
         return self
+
+    def model_copy(self, *, update: Mapping[str, Any] | None = None, deep: bool = False) -> Self:
+        """Copy with changes, which are validated; nothing that was derived from the old content is kept."""
+        del deep  # a validated copy shares nothing that can change
+        return type(self).model_validate({**self.model_dump(), **(update or {})})
 
     @cached_property
     def placeholders(self) -> re.Pattern[str]:

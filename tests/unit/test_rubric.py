@@ -101,6 +101,13 @@ def test_fingerprint_changes_with_what_is_asked_only(tmp_path):
     assert load_rubric(written(tmp_path, item="Answer: {output}")).fingerprint != first
 
 
+def test_a_changed_copy_has_its_own_fingerprint():
+    rubric = load_rubric("relevance")
+    before = rubric.fingerprint
+    assert rubric.model_copy(update={"instructions": "Other."}).fingerprint != before
+    assert rubric.model_copy().fingerprint == before
+
+
 def figures(rubric, *p):
     return verdict(LevelDistribution(labels=rubric.labels, probabilities=p, observed_mass=1.0), rubric)
 

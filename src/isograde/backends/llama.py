@@ -71,7 +71,8 @@ class Llama:
 def start_server(path: Path, *, n_slots: int, n_ctx: int, port: int, api_key: str, lora: Path | None = None) -> Any:
     """Start llama.cpp's server in this process, on loopback, as silent and as closed as it can be.
 
-    An adapter is loaded beside the weights; a request switches it off by ``"lora": [{"id": 0, "scale": 0}]``.
+    An adapter is loaded beside the weights; a request switches it off by ``"lora": [{"id": 0, "scale": 0}]``. Switching makes
+    llama.cpp compute the rubric anew, so that items by several rubrics in turn cost more than one rubric after the other.
 
     Returns
     -------

@@ -170,7 +170,9 @@ async def test_the_logprobs_are_those_of_the_plain_model(backend, framer):
     everything = {t["id"]: t["logprob"] for t in plain["choices"][0]["logprobs"]["content"][0]["top_logprobs"]}
     assert math.fsum(map(math.exp, everything.values())) == pytest.approx(1, abs=1e-3)
     for token, logprob in listed(reply).items():
-        assert logprob == pytest.approx(everything[token], abs=0.15)  # the cache may tip a rounding; a bias would be 100
+        # the cache may tip a rounding, most visibly in the tail; a bias or a sampler would move the probabilities themselves
+        assert math.exp(logprob) == pytest.approx(math.exp(everything[token]), abs=0.01)
+        assert logprob == pytest.approx(everything[token], abs=0.5)
 
 
 @pytest.mark.embedded
@@ -192,11 +194,12 @@ async def test_the_rubric_is_computed_once(backend):
 
 @pytest.mark.embedded
 async def test_two_rubrics_in_turn_are_each_computed_once(backend):
-    relevance = load_rubric("relevance")
-    for rubric in (RUBRIC, relevance):
+    # both without the adapter: llama.cpp drops what a slot has computed when the adapter is switched on or off
+    rubrics = (load_rubric("relevance"), RUBRIC.model_copy(update={"instructions": "Grade the answer by its reference."}))
+    for rubric in rubrics:
         await backend.ask(render(rubric, ITEMS[0]), rubric.labels)
     for item in ITEMS[1:]:
-        for rubric in (RUBRIC, relevance):
+        for rubric in rubrics:
             reply = await backend.ask(render(rubric, item), rubric.labels)
             assert reply.usage.cached_tokens > reply.usage.input_tokens / 2
 
