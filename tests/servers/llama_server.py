@@ -13,8 +13,9 @@ import signal
 import threading
 from pathlib import Path
 
+from isograde.backends.adapters import shipped_adapter
 from isograde.backends.llama import start_server
-from isograde.backends.weights import default_weights
+from isograde.backends.weights import default_weights, weights_fingerprint
 
 
 def main() -> None:
@@ -30,7 +31,9 @@ def main() -> None:
     stopped = threading.Event()
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, lambda *_: stopped.set())
-    server = start_server(path, n_slots=asked.parallel, n_ctx=asked.ctx, port=asked.port, api_key=asked.api_key)
+    adapter = shipped_adapter(weights_fingerprint(path))  # as the embedded judge has it, for the rubric that it was trained for
+    lora = None if adapter is None else adapter.path
+    server = start_server(path, n_slots=asked.parallel, n_ctx=asked.ctx, port=asked.port, api_key=asked.api_key, lora=lora)
     print(f"listening on {server.listening_address}", flush=True)
     stopped.wait()
 
