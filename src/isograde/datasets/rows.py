@@ -42,6 +42,16 @@ class Row:
     line: int | None = None
     index: int
 
+    @property
+    def key(self) -> str:
+        """The item's id, or the row's position where it has none."""
+        return self.item.id if self.item.id is not None else str(self.index)
+
+    @property
+    def place(self) -> str:
+        """Where the row stands, as messages name it."""
+        return f"line {self.line}" if self.line is not None else f"row {self.index + 1}"
+
 
 class _Ids:
     """Refuses two rows of one id; of each id a hash and its place is kept (about 0.1 GB for a million)."""

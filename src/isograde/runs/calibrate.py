@@ -113,17 +113,12 @@ def with_grades(rows: Sequence[Row], path: Path, *, rubric: str | None = None) -
     rubric = rubric or found[0]
     joined: list[Grade | GradeFailure] = []
     for row in rows:
-        line = lines.get((_id(row), rubric))
+        line = lines.get((row.key, rubric))
         if line is None:
-            where = f"line {row.line}" if row.line is not None else f"row {row.index + 1}"
-            raise DataError(f"{where} (id {_id(row)!r}) has a gold label but no grade by {rubric} in {path}; grade it first")
+            raise DataError(f"{row.place} (id {row.key!r}) has a gold label but no grade by {rubric} in {path}; grade it first")
         joined.append(_grade(line, row.item))
     n_levels = next((len(grade.probabilities) for grade in joined if isinstance(grade, Grade)), 5)
     return Labelled(rows=tuple(rows), grades=tuple(joined), scores=None, n_levels=n_levels)
-
-
-def _id(row: Row) -> str:
-    return row.item.id if row.item.id is not None else str(row.index)
 
 
 def _grade(line: GradeLine | FailureLine, item: Item) -> Grade | GradeFailure:
@@ -178,7 +173,6 @@ def with_scores(rows: Sequence[Row], column: str, *, n_levels: int, score_range:
     scores = []
     for row in rows:
         value = row.item.metadata.get(column)
-        where = f"line {row.line}" if row.line is not None else f"row {row.index + 1}"
         try:
             score = float(value) if value is not None and not isinstance(value, bool) else math.nan
         except (TypeError, ValueError):
@@ -189,7 +183,7 @@ def with_scores(rows: Sequence[Row], column: str, *, n_levels: int, score_range:
                 if column in row.item.metadata
                 else f"is missing; columns found: {', '.join(row.item.metadata)}"
             )
-            raise DataError(f"{where} (id {_id(row)!r}), column {column!r}: {said}; a score is a finite number")
+            raise DataError(f"{row.place} (id {row.key!r}), column {column!r}: {said}; a score is a finite number")
         scores.append(score)
     return Labelled(rows=tuple(rows), grades=None, scores=tuple(scores), n_levels=n_levels, score_range=score_range)
 

@@ -113,7 +113,7 @@ def line_of(row: Row, grade: Grade | GradeFailure) -> GradeLine | FailureLine:
     """
     item = row.item
     about: dict[str, Any] = {
-        "id": item.id if item.id is not None else str(row.index),
+        "id": row.key,
         "index": row.index,
         "group": item.group,
         "rubric": grade.rubric or "",
