@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import csv
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from itertools import repeat
 from pathlib import Path
 from typing import Any
 
@@ -17,10 +18,11 @@ from isograde.records import Item
 from isograde.rubric import ITEM_FIELDS, Rubric
 from isograde.runs.results import safe_cell
 
-__all__ = ["draw", "rater_columns", "unguarded", "write_sheet"]
+__all__ = ["INCLUSION", "draw", "rater_columns", "unguarded", "write_sheet"]
 
 _RATER = re.compile(r"rater_\d+")
 _LEVELS = "levels"
+INCLUSION = "inclusion_probability"
 _OR = "\n--- or ---\n"
 
 
@@ -56,8 +58,19 @@ def draw(rows: Rows, n: int, *, rng: int | None = None) -> list[Row]:
     return [row for row in rows if row.index in wanted]
 
 
-def write_sheet(rows: list[Row], rubric: Rubric, path: Path, *, n_raters: int = 1) -> None:
+def write_sheet(
+    rows: Sequence[Row], rubric: Rubric, path: Path, *, n_raters: int = 1, inclusion: Sequence[float] | None = None
+) -> None:
     """Write a CSV sheet: the item, an empty column a rater, the rubric's levels explained. No judge's grade is on it.
+
+    Parameters
+    ----------
+    rows : sequence of Row
+    rubric : Rubric
+    path : pathlib.Path
+    n_raters : int, default 1
+    inclusion : sequence of float, optional
+        How probable each row was to be drawn; a column of its own, by which means are weighted.
 
     Raises
     ------
@@ -68,14 +81,16 @@ def write_sheet(rows: list[Row], rubric: Rubric, path: Path, *, n_raters: int = 
     fields = [name for name in ITEM_FIELDS if name in rubric.fields]
     own = [name for name in rubric.fields if name not in ITEM_FIELDS]
     explained = " | ".join(f"{level.label}: {level.description}" for level in rubric.levels)
+    drawn = [] if inclusion is None else [INCLUSION]
     scale = {} if rubric.values is None else {"gold_scale": f"[{rubric.values[0]:g}, {rubric.values[-1]:g}]"}
     try:
         with path.open("w", encoding="utf-8-sig", newline="") as file:  # the mark tells a spreadsheet that it is UTF-8
-            table = csv.DictWriter(file, ["id", "group", *fields, *own, *raters, *scale, _LEVELS], restval="")
+            table = csv.DictWriter(file, ["id", "group", *fields, *own, *raters, *scale, *drawn, _LEVELS], restval="")
             table.writeheader()
-            for row in rows:
+            for row, probability in zip(rows, inclusion or repeat(None), strict=False):
                 texts = {name: _text(row.item, name) for name in (*fields, *own)}
                 cells = {"id": row.item.id or str(row.index), "group": row.item.group or "", **texts, **scale, _LEVELS: explained}
+                cells |= {} if probability is None else {INCLUSION: f"{probability:.9g}"}
                 table.writerow({name: safe_cell(text) for name, text in cells.items()})
     except OSError as error:
         raise UserError(f"{path}: cannot be written: {error.strerror}") from None
