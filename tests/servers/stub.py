@@ -78,6 +78,7 @@ class StubServer:
         self._loop, self._stop = asyncio.get_running_loop(), asyncio.Event()
         app = web.Application(client_max_size=64 << 20)
         app.router.add_post("/v1/chat/completions", self._chat)
+        app.router.add_post("/v1/embeddings", self._chat)
         app.router.add_post("/openai/deployments/{deployment}/chat/completions", self._chat)  # Azure's address
         app.router.add_get("/v1/models", self._list)
         runner = web.AppRunner(app, access_log=None, shutdown_timeout=1)

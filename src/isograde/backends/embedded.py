@@ -15,17 +15,18 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import lru_cache
+from importlib.metadata import version
 from itertools import takewhile
 from pathlib import Path
 from typing import Any
 
 from isograde.backends.adapters import shipped_adapter
 from isograde.backends.base import Reply
-from isograde.backends.llama import Llama
+from isograde.backends.llama import Llama, checked_gguf
 from isograde.backends.weights import FINGERPRINT, MEMBER, default_weights, weights_fingerprint
 from isograde.errors import UserError
 from isograde.prompt import CUE, Prompt, prompt_fingerprint
-from isograde.records import GradeFailure, Usage
+from isograde.records import GradeFailure, Method, Usage
 from isograde.rubric import Rubric
 
 __all__ = ["EmbeddedBackend"]
@@ -59,6 +60,7 @@ class EmbeddedBackend:
     """
 
     server: str | None = None
+    methods: tuple[Method, ...] = ("answer_token",)
 
     def __init__(
         self,
@@ -70,7 +72,7 @@ class EmbeddedBackend:
     ) -> None:
         if importlib.util.find_spec("xllamacpp") is None:
             raise UserError('the embedded model needs llama.cpp: pip install "isograde[embedded]"')
-        self._path = None if path is None else _gguf(Path(path))
+        self._path = None if path is None else checked_gguf(Path(path))
         fingerprint = FINGERPRINT if self._path is None else weights_fingerprint(self._path)
         self.model = f"{Path(self._path or MEMBER).stem}@{fingerprint}"
         self.concurrency = n_slots + 1  # the next request waits at llama.cpp's door while this one is computed
@@ -121,6 +123,11 @@ class EmbeddedBackend:
         if os.getpid() != self._process:  # a fork keeps none of the threads, and would wait for ever
             raise UserError("the embedded model does not survive a fork: make the judge inside the worker process")
         return await asyncio.get_running_loop().run_in_executor(self._pool, self._ask, prompt, labels)
+
+    def asked(self, prompt: Prompt, labels: tuple[str, ...]) -> dict[str, Any]:
+        """Say all that shapes an answer beside model and adapter, without loading the model."""
+        engine = f"xllamacpp {_engine_version()}"
+        return {"engine": engine, "n_probs": _N_PROBS, "labels": labels, "messages": prompt.messages(prefill=True)}
 
     def request(self, prompt: Prompt, labels: tuple[str, ...]) -> dict[str, Any]:
         """Show the request that :meth:`ask` would send: the text, how many tokens it has, and the parameters."""
@@ -173,16 +180,10 @@ class EmbeddedBackend:
                 self._loaded = None
 
 
-def _gguf(path: Path) -> Path:
-    """Refuse what is no GGUF file."""
-    try:
-        with path.open("rb") as file:
-            magic = file.read(4)
-    except OSError as error:
-        raise UserError(f"model {path}: {error.strerror or error}") from None
-    if magic != b"GGUF":
-        raise UserError(f"model {path}: not a GGUF file")
-    return path
+@lru_cache(maxsize=1)
+def _engine_version() -> str:
+    """Version of llama.cpp's package: another one may give other last digits."""
+    return version("xllamacpp")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

