@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from isograde.errors import CalibrationError
-from isograde.records import Calibrated, Grade
+from isograde.records import Calibrated, Grade, LevelInterval
 from isograde.rubric import Rubric
 
 if TYPE_CHECKING:
+    from numpy import float64
+    from numpy.typing import NDArray
+
     from isograde.calibration import Calibrator, JudgeFingerprint
 
-__all__ = ["Calibration", "judge_of"]
+__all__ = ["Calibration", "calibrated_from", "judge_of", "load_calibrator"]
+
+CONFIDENCE_LEVEL = 0.9  # of the interval on every calibrated grade
 
 
 def judge_of(grade: Grade) -> JudgeFingerprint:
@@ -48,7 +54,7 @@ class Calibration:
     def __init__(self, calibrator: Calibrator | str | Path, rubric: Rubric) -> None:
         if rubric.scale != "ordered":
             raise CalibrationError(f"rubric {rubric.name} is a choice without order; only an ordered rubric can be calibrated")
-        self._calibrator = _loaded(calibrator) if isinstance(calibrator, str | Path) else calibrator
+        self._calibrator = load_calibrator(calibrator) if isinstance(calibrator, str | Path) else calibrator
         self._rubric = rubric
         self._checked: JudgeFingerprint | None = None
 
@@ -62,30 +68,74 @@ class Calibration:
         """
         import numpy as np
 
-        from isograde.calibration import level_probabilities
-        from isograde.calibration.calibrator import lower_median
-
         if grade.method == "blank_output":  # given by rule, to judge and human alike
-            return replace(grade, calibrated=Calibrated(level=0.0, score=0.0, probabilities=grade.probabilities, p_pass=0.0))
+            sure = LevelInterval(low=0.0, high=0.0, levels=(next(iter(grade.probabilities)),), confidence_level=CONFIDENCE_LEVEL)
+            return replace(
+                grade,
+                calibrated=Calibrated(level=0.0, score=0.0, probabilities=grade.probabilities, p_pass=0.0, interval=sure),
+            )
         judge = judge_of(grade)
         if judge != self._checked:
             self._calibrator.check_judge(judge)
             self._checked = judge
-        support = self._calibrator.support_
-        distribution = self._calibrator.predict_distribution(np.array([grade.distribution.probabilities]))
-        n = len(grade.probabilities)
-        levels = level_probabilities(distribution, support, n)[0].tolist()
-        calibrated = Calibrated(
-            level=float(lower_median(np.cumsum(distribution, axis=1), support)[0]),
-            score=min(1.0, float(distribution[0] @ support) / (n - 1)),
-            probabilities=dict(zip(grade.probabilities, levels, strict=True)),
-            p_pass=min(1.0, float(distribution[0, support >= self._rubric.pass_at * (n - 1) - 1e-9].sum())),
+        given = np.array([grade.distribution.probabilities])
+        distribution = self._calibrator.predict_distribution(given)[0]
+        calibrated = calibrated_from(
+            distribution,
+            self._calibrator.support_,
+            tuple(grade.probabilities),
+            self._rubric.pass_at,
+            interval=self._interval(given, tuple(grade.probabilities)),
         )
         return replace(grade, calibrated=calibrated)
 
+    def _interval(self, given: NDArray[float64], labels: tuple[str, ...]) -> LevelInterval | None:
+        """Where the gold level lies; None where the calibrator carries no intervals."""
+        if not self._calibrator.has_intervals:
+            return None
+        found = self._calibrator.predict_interval(given, CONFIDENCE_LEVEL)
+        return LevelInterval(
+            low=float(found.low[0]),
+            high=float(found.high[0]),
+            levels=tuple(label for label, inside in zip(labels, found.levels[0], strict=True) if inside),
+            confidence_level=CONFIDENCE_LEVEL,
+            reason=found.reason,
+        )
 
-def _loaded(path: str | Path) -> Calibrator:
-    """Read a calibrator's file."""
+
+def calibrated_from(
+    distribution: NDArray[float64],
+    support: NDArray[float64],
+    labels: Sequence[str],
+    pass_at: float,
+    *,
+    interval: LevelInterval | None = None,
+) -> Calibrated:
+    """Sum up one calibrated distribution, shape (n_support,), as a grade shows it."""
+    import numpy as np
+
+    from isograde.calibration import level_probabilities
+    from isograde.calibration.calibrator import lower_median
+
+    n = len(labels)
+    levels = level_probabilities(distribution[np.newaxis], support, n)[0].tolist()
+    return Calibrated(
+        level=float(lower_median(np.cumsum(distribution)[np.newaxis], support)[0]),
+        score=min(1.0, float(distribution @ support) / (n - 1)),
+        probabilities=dict(zip(labels, levels, strict=True)),
+        p_pass=min(1.0, float(distribution[support >= pass_at * (n - 1) - 1e-9].sum())),
+        interval=interval,
+    )
+
+
+def load_calibrator(path: str | Path) -> Calibrator:
+    """Read a calibrator's file.
+
+    Raises
+    ------
+    CalibrationError
+        If it cannot be read or is none; the file is named.
+    """
     from isograde.calibration import Calibrator
 
     try:

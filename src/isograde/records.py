@@ -9,10 +9,11 @@ from typing import Any, Literal, TypeAlias
 from isograde.errors import DataError
 from isograde.rubric import Rubric
 
-__all__ = ["Calibrated", "FailureStatus", "Grade", "GradeFailure", "Item", "LevelDistribution", "Method", "Usage"]
+__all__ = ["Calibrated", "FailureStatus", "Grade", "GradeFailure", "Item", "LevelDistribution", "Method", "Samples", "Usage"]
 
-Method: TypeAlias = Literal["answer_token", "reasoning_first", "blank_output"]
-"""How a grade was come by: read from the answer token, after reasoning, or given by the rubric's rule for a blank output."""
+Method: TypeAlias = Literal["answer_token", "sampling", "reasoning_first", "decision_model", "blank_output"]
+"""How a grade was come by: read from the answer token, counted over sampled answers, read after reasoning, given by a decision
+model, or by the rubric's rule for a blank output."""
 
 FailureStatus: TypeAlias = Literal[
     "server_error",  # an error body, no choices, an HTTP error, not JSON
@@ -22,6 +23,7 @@ FailureStatus: TypeAlias = Literal[
     "no_logprobs",  # the answer came without a usable distribution
     "low_mass",  # too little probability on the levels
     "too_long",  # the item does not fit
+    "suspected_truncation",  # the server seems to have cut the prompt
     "invalid_item",  # a field that the rubric needs is missing or blank
     "blank_output",  # the output is blank and the rubric says that it fails
 ]
@@ -149,6 +151,48 @@ class LevelDistribution:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Samples:
+    """What several answers about one item say of their own uncertainty.
+
+    Attributes
+    ----------
+    n : int
+        Answers that were asked for.
+    n_invalid : int
+        Those that held no level.
+    sd : float or None
+        In levels. Sampling: posterior standard deviation of the expected level. Reasoning first: standard deviation of the
+        expected level between the reasonings, None where only one could be read.
+    """
+
+    n: int
+    n_invalid: int
+    sd: float | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LevelInterval:
+    """Where the gold level lies with a stated probability, on average over items like those that the calibrator was fitted on.
+
+    Attributes
+    ----------
+    low, high : float
+        Ends, in level indices.
+    levels : tuple of str
+        The levels between them by label, ends between two levels rounded outwards.
+    confidence_level : float
+    reason : str or None
+        Why it is the whole scale; None where the labels are enough.
+    """
+
+    low: float
+    high: float
+    levels: tuple[str, ...]
+    confidence_level: float
+    reason: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Calibrated:
     """What a human would say, judging by the gold labels that a calibrator was fitted to.
 
@@ -162,12 +206,16 @@ class Calibrated:
         Calibrated probability of each level by its label.
     p_pass : float
         Probability that the gold level reaches the rubric's threshold.
+    interval : LevelInterval or None
+        Where the gold level lies, at 90 %; None where the calibration carries no intervals (files of versions before them, and
+        indices of several signals).
     """
 
     level: float
     score: float
     probabilities: dict[str, float]
     p_pass: float
+    interval: LevelInterval | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -226,8 +274,15 @@ class Grade:
         What is known to speak against this model as a judge by this rubric, such as that it was not trained for it.
     reference_index : int or None
         Which of several references the grade is against.
+    samples : Samples or None
+        Where several answers were asked for: how many, how many of them invalid, how far apart.
     item, index, usage, latency_s, server
         The item, its position, tokens, seconds and the server's address; recorded only.
+    question_fingerprint : str or None
+        Of the whole request or requests, as configured: it differs where the item's texts, the rubric, the model or a parameter
+        does. None where nothing was asked.
+    stored : bool
+        Whether all answers were on file, and nothing was asked; tokens and seconds are then those of the first time.
     """
 
     score: float | None
@@ -246,11 +301,14 @@ class Grade:
     calibrated: Calibrated | None = None
     caveat: str | None = None
     reference_index: int | None = None
+    samples: Samples | None = None
     item: Item | None = None
     index: int | None = None
     usage: Usage | None = None
     latency_s: float | None = None
     server: str | None = None
+    question_fingerprint: str | None = None
+    stored: bool = False
 
     @property
     def expected_level(self) -> float:

@@ -28,6 +28,8 @@ SUM_TOLERANCE = 1e-3
 RANGE_TOLERANCE = 1e-6
 # Whole weights of rows without groups are unrolled up to this sum.
 MAX_UNROLLED = 10_000
+# Gold with more distinct values than this (means of many raters, 0–100 scales) is placed on a grid of this fineness.
+MAX_SUPPORT = 101
 # A rubric has levels 0–4 unless told otherwise.
 DEFAULT_LEVELS = 5
 
@@ -155,6 +157,16 @@ class ScoreScale:
         low, high = self.score_range
         return np.clip((score - low) / (high - low), 0, 1) * (self.n_levels - 1)
 
+    def scores_of_levels(self) -> FloatArray:
+        """The scores that stand for the levels; none where nobody said how they map."""
+        levels = np.arange(self.n_levels, dtype=np.float64)
+        if self.kind == "probabilities":
+            return levels
+        if self.score_range is None or self.n_levels < 2:
+            return np.empty(0)
+        low, high = self.score_range
+        return low + levels * (high - low) / (self.n_levels - 1)
+
 
 def as_gold(gold: ArrayLike, n: int, n_levels: int) -> FloatArray:
     """Gold levels on 0 … n_levels − 1."""
@@ -166,6 +178,15 @@ def as_gold(gold: ArrayLike, n: int, n_levels: int) -> FloatArray:
             f"row {row}: gold {array[row]:g} is off the scale 0 … {n_levels - 1}; convert gold to level indices or set n_levels"
         )
     return array
+
+
+def on_grid(gold: FloatArray, n_levels: int) -> FloatArray:
+    """Gold as it is, or on a fine grid where it takes too many values to fit a threshold each."""
+    if len(np.unique(gold)) <= MAX_SUPPORT:
+        return gold
+    step = (n_levels - 1) / (MAX_SUPPORT - 1)
+    placed: FloatArray = np.round(gold / step) * step
+    return placed
 
 
 def as_weight(sample_weight: ArrayLike | None, n: int) -> FloatArray:

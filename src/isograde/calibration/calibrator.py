@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Self
 
 import numpy as np
 
 from isograde._version import __version__
-from isograde.calibration._inputs import ScoreScale, as_gold, as_rng, as_weight, canonical, not_empty
-from isograde.calibration.isotonic import interpolate
-from isograde.calibration.pool import FittedPool, fit_pool, raw_cdf
+from isograde.calibration._inputs import ScoreScale, as_gold, as_rng, as_weight, canonical, not_empty, on_grid
+from isograde.calibration.conformal import Conformal, PredictionInterval
+from isograde.calibration.pool import FittedPool, fit_pool, pooled_cdf
 from isograde.calibration.provenance import CalibratorFile, JudgeFingerprint, PoolWeights, Provenance, check_same_judge, data_hash
 from isograde.errors import CalibrationError, StatisticsError
 
@@ -22,8 +23,6 @@ if TYPE_CHECKING:
 
 __all__ = ["Calibrator", "level_probabilities"]
 
-# Gold with more distinct values than this (means of many raters, 0–100 scales) is placed on a grid of this fineness.
-MAX_SUPPORT = 101
 # Items predicted at a time: a table of this many rows stays in the processor's cache.
 CHUNK = 16_384
 # A cumulative probability this near ½ counts as ½, so that rounding cannot move a median by a level.
@@ -132,6 +131,8 @@ class Calibrator:
         self.label_source = label_source
         self._scale: ScoreScale | None = None
         self._pool: FittedPool | None = None
+        # The intervals, or how to make them: nobody who asks for none waits for ten more fits.
+        self._conformal: Conformal | Callable[[], Conformal] | None = None
 
     def fit(
         self,
@@ -172,10 +173,13 @@ class Calibrator:
         if self.n_subsamples < 0:
             raise CalibrationError("n_subsamples must be 0 or more")
         levels = as_gold(gold, len(score), scale.n_levels)
-        sample = canonical(score, _on_grid(levels, scale.n_levels), as_weight(sample_weight, len(score)), groups)
+        sample = canonical(score, on_grid(levels, scale.n_levels), as_weight(sample_weight, len(score)), groups)
         self.support_ = np.union1d(np.arange(scale.n_levels, dtype=np.float64), sample.gold)
         self._scale = scale
-        self._pool = fit_pool(sample, self.support_, scale.level(sample.score), self.n_subsamples, as_rng(rng))
+        generator = as_rng(rng)
+        own = generator.spawn(1)[0]
+        self._pool = fit_pool(sample, self.support_, scale.level(sample.score), self.n_subsamples, generator)
+        self._conformal = partial(Conformal.fit, sample, self.support_, scale, self.n_subsamples, own)
         isotonic, climatology, raw = self._pool.weights.tolist()
         self.weights_ = PoolWeights(isotonic=isotonic, climatology=climatology, raw=raw)
         self.climatology_ = _masses(self._pool.climatology[np.newaxis])[0]
@@ -241,6 +245,53 @@ class Calibrator:
         beyond = self.support_ >= level - SAME_LEVEL
         return self._collect(probabilities, lambda cdf: _masses(cdf)[:, beyond].sum(axis=1))
 
+    def predict_interval(
+        self, probabilities: ArrayLike, confidence_level: float = 0.9, *, randomized: bool = False, rng: RNG = None
+    ) -> PredictionInterval:
+        """Interval on the ordinal scale that holds the gold level with a stated probability, whatever the judge is like.
+
+        Cross-conformal (CV+) on ordinal sets; see :mod:`isograde.calibration.conformal` for the method and what is proven of it.
+
+        Parameters
+        ----------
+        probabilities : array_like, shape (n_items, n_levels) or (n_items,)
+            In the form that was fitted.
+        confidence_level : float, default 0.9
+            1 − α. Fewer than 1/α − 1 groups of labels cannot bound gold so surely: the interval is then the whole scale.
+        randomized : bool, default False
+            Break ties at random: coverage is then what was asked, and not more where levels are coarse. A set may be empty.
+        rng : numpy.random.Generator or int, optional
+            Breaks the ties. None is a fixed stream.
+
+        Returns
+        -------
+        PredictionInterval
+
+        Raises
+        ------
+        CalibrationError
+            As in ``predict``, or the confidence level is none.
+        StatisticsError
+            Nothing has been fitted, or the file was written by a version that had no intervals.
+
+        Examples
+        --------
+        >>> gold = np.tile([0, 1, 2, 3, 4], 20)
+        >>> calibrator = Calibrator(score_range=(0, 4)).fit(np.clip(gold + np.resize([0.4, -0.4, 0], 100), 0, 4), gold)
+        >>> interval = calibrator.predict_interval([0.0, 2.5])
+        >>> interval.low, interval.high
+        (array([0., 2.]), array([0., 3.]))
+        """
+        _, scale = self._fitted()
+        score = scale.score(probabilities)
+        uniform = as_rng(rng).random(len(score)) if randomized else None
+        return self._intervals().predict(score, scale.n_levels, confidence_level, uniform)
+
+    @property
+    def has_intervals(self) -> bool:
+        """Whether ``predict_interval`` can answer; False for the files of versions that had no intervals."""
+        return self._conformal is not None
+
     def unfitted(self) -> Self:
         """Return a new calibrator with the same parameters and no labels."""
         return type(self)(
@@ -269,6 +320,7 @@ class Calibrator:
             climatology=tuple(pool.climatology.tolist()),
             weights=self.weights_,
             provenance=self.provenance_,
+            intervals=self._intervals().to_file() if self.has_intervals else None,
         ).model_dump_json()
 
     @classmethod
@@ -294,6 +346,8 @@ class Calibrator:
             climatology=np.asarray(file.climatology),
             weights=np.array([file.weights.isotonic, file.weights.climatology, file.weights.raw]),
         )
+        if file.intervals is not None:
+            calibrator._conformal = Conformal.from_file(file.intervals, calibrator.support_)
         return calibrator
 
     def _fitted(self) -> tuple[FittedPool, ScoreScale]:
@@ -301,6 +355,14 @@ class Calibrator:
         if self._pool is None or self._scale is None:
             raise StatisticsError("this Calibrator is not fitted; call fit or from_json first")
         return self._pool, self._scale
+
+    def _intervals(self) -> Conformal:
+        """Return what intervals are made from, fitted when first asked for."""
+        if self._conformal is None:
+            raise StatisticsError("this calibrator's file carries no intervals; fit it again and save it")
+        if not isinstance(self._conformal, Conformal):
+            self._conformal = self._conformal()
+        return self._conformal
 
     def _means(self, cdf: FloatArray) -> FloatArray:
         """Mean level from cumulative probabilities; rounding is kept from leaving the scale."""
@@ -318,10 +380,7 @@ class Calibrator:
     def _pooled_cdf(self, score: FloatArray) -> FloatArray:
         """P(gold ≤ support) for every support point but the last, shape (n_items, n_support − 1)."""
         pool, scale = self._fitted()
-        isotonic, climatology, raw = pool.weights.tolist()
-        cdf: FloatArray = isotonic * interpolate(score, pool.knots, pool.cdf) + climatology * pool.climatology
-        level = scale.level(score)
-        return cdf if level is None else cdf + raw * raw_cdf(level, self.support_)
+        return pooled_cdf(pool, score, scale.level(score), self.support_)
 
 
 def _masses(cdf: FloatArray) -> FloatArray:
@@ -330,12 +389,3 @@ def _masses(cdf: FloatArray) -> FloatArray:
     # Sums of rounded floats may pass one another by an ulp.
     masses: FloatArray = np.diff(padded, axis=1, append=1.0)
     return np.clip(masses, 0, 1)
-
-
-def _on_grid(gold: FloatArray, n_levels: int) -> FloatArray:
-    """Gold as it is, or on a fine grid where it takes too many values to fit a threshold each."""
-    if len(np.unique(gold)) <= MAX_SUPPORT:
-        return gold
-    step = (n_levels - 1) / (MAX_SUPPORT - 1)
-    on_grid: FloatArray = np.round(gold / step) * step
-    return on_grid

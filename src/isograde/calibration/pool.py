@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from isograde.calibration.isotonic import distinct, merge_curves, trim, weighted_isotonic
+from isograde.calibration.isotonic import distinct, interpolate, merge_curves, trim, weighted_isotonic
 
 if TYPE_CHECKING:
     from isograde.calibration._inputs import BoolArray, FloatArray, Sample
@@ -41,6 +41,13 @@ class FittedPool:
 def raw_cdf(level: FloatArray, support: FloatArray) -> FloatArray:
     """Cumulative probability at support[:-1] of a point mass at level, split linearly between its neighbours on the support."""
     return np.clip((support[1:] - level[:, np.newaxis]) / np.diff(support), 0, 1)
+
+
+def pooled_cdf(pool: FittedPool, score: FloatArray, level: FloatArray | None, support: FloatArray) -> FloatArray:
+    """P(gold ≤ support) for every support point but the last, shape (n_items, n_support − 1); level is the raw one, if any."""
+    isotonic, climatology, raw = pool.weights.tolist()
+    cdf: FloatArray = isotonic * interpolate(score, pool.knots, pool.cdf) + climatology * pool.climatology
+    return cdf if level is None else cdf + raw * raw_cdf(level, support)
 
 
 def held_out_groups(n_groups: int, n_subsamples: int, rng: np.random.Generator) -> list[BoolArray]:

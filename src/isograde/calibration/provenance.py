@@ -13,7 +13,7 @@ from isograde.errors import CalibrationError
 if TYPE_CHECKING:
     from isograde.calibration._inputs import Sample
 
-__all__ = ["CalibratorFile", "JudgeFingerprint", "PoolWeights", "Provenance", "check_same_judge"]
+__all__ = ["CalibratorFile", "FoldFile", "IntervalsFile", "JudgeFingerprint", "PoolWeights", "Provenance", "check_same_judge"]
 
 Probability = Annotated[float, Field(ge=0, le=1, allow_inf_nan=False)]
 Finite = Annotated[float, Field(allow_inf_nan=False)]
@@ -114,6 +114,51 @@ class PoolWeights(_Frozen):
         return self
 
 
+class FoldFile(_Frozen):
+    """What the intervals keep of one fold.
+
+    Attributes
+    ----------
+    knots : tuple of float
+        Scores at which the forecast fitted on the other folds bends, ascending.
+    cdf : tuple of tuple of int
+        Its P(gold ≤ support[j]) there, in thousandths, for every support point but the last.
+    score : tuple of int
+        Distinct conformity scores of this fold's labels in steps of 1 ÷ 500, ascending.
+    weight : tuple of float
+        Groups that each score stands for; the labels of a group share its 1.
+    """
+
+    knots: Annotated[tuple[Finite, ...], Field(min_length=1)]
+    cdf: tuple[tuple[Annotated[int, Field(ge=0, le=1000)], ...], ...]
+    score: tuple[Annotated[int, Field(ge=0, le=500)], ...]
+    weight: tuple[Annotated[float, Field(ge=0, allow_inf_nan=False)], ...]
+
+    @model_validator(mode="after")
+    def _consistent(self) -> Self:
+        """Refuse tables that do not fit together."""
+        if len(self.cdf) != len(self.knots) or len(self.score) != len(self.weight):
+            raise ValueError("cdf must have a row a knot, and weight a value a score")
+        if (np.diff(self.knots) <= 0).any():
+            raise ValueError("knots must ascend")
+        return self
+
+
+class IntervalsFile(_Frozen):
+    """Fold forecasts and out-of-fold conformity scores, from which prediction intervals are made.
+
+    Attributes
+    ----------
+    n_groups : int
+        Groups of labels behind them.
+    folds : tuple of FoldFile
+        None where all labels are in one group.
+    """
+
+    n_groups: Annotated[int, Field(ge=1)]
+    folds: tuple[FoldFile, ...]
+
+
 class CalibratorFile(_Frozen):
     """A fitted calibrator on disk.
 
@@ -137,6 +182,8 @@ class CalibratorFile(_Frozen):
         The labels' own P(gold ≤ support[j]), for every support point but the last.
     weights : PoolWeights
     provenance : Provenance
+    intervals : IntervalsFile or None
+        None in files of versions that had no intervals.
     """
 
     kind: Literal["isograde.calibrator"] = "isograde.calibrator"
@@ -150,6 +197,7 @@ class CalibratorFile(_Frozen):
     climatology: tuple[Probability, ...]
     weights: PoolWeights
     provenance: Provenance
+    intervals: IntervalsFile | None = None
 
     @model_validator(mode="after")
     def _consistent(self) -> Self:
@@ -167,6 +215,9 @@ class CalibratorFile(_Frozen):
             raise ValueError("cdf must fall along the thresholds and rise along the support")
         if self.score_range is not None and not self.score_range[0] < self.score_range[1]:
             raise ValueError("score_range must be (lowest, highest)")
+        folds = () if self.intervals is None else self.intervals.folds
+        if any(len(row) != shape[1] for fold in folds for row in fold.cdf):
+            raise ValueError(f"a fold's cdf must have rows of {shape[1]}")
         return self
 
     @classmethod
@@ -177,4 +228,9 @@ class CalibratorFile(_Frozen):
         except ValidationError as error:
             first = error.errors()[0]
             where = ".".join(str(part) for part in first["loc"]) or "file"
+            if where == "kind" and first["input"] == "isograde.signal_calibrator":
+                raise CalibrationError(
+                    "this calibrator is of several signals, which a judge's grade alone does not have; use it with "
+                    "isograde score --metric claim_f1 (AnswerCorrectness), or fit one without --signals"
+                ) from error
             raise CalibrationError(f"this is no isograde calibrator: {where}: {first['msg']}") from error

@@ -12,5 +12,17 @@ from __future__ import annotations
 from isograde.report.calibration import calibration_report
 from isograde.report.models import CalibrationReport, RunReport
 from isograde.report.run import RunCollector, run_report
+from isograde.report.signal_parts import Cost, SignalRow, SignalTable
+from isograde.report.signals import signal_table
 
-__all__ = ["CalibrationReport", "RunCollector", "RunReport", "calibration_report", "run_report"]
+__all__ = [
+    "CalibrationReport",
+    "Cost",
+    "RunCollector",
+    "RunReport",
+    "SignalRow",
+    "SignalTable",
+    "calibration_report",
+    "run_report",
+    "signal_table",
+]

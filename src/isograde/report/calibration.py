@@ -21,10 +21,13 @@ from isograde.calibration import (
 from isograde.calibration.metrics import bootstrap_figure
 from isograde.records import Grade, GradeFailure, Item
 from isograde.report import measures, pictures, wording
+from isograde.report.habits import habit_table
 from isograde.report.inputs import Cases, collect
+from isograde.report.intervals import interval_table
 from isograde.report.learning import learning_curve
 from isograde.report.models import CalibrationReport
 from isograde.report.parts import Answer, Estimate, Human, IsotonicCurve, Learning, PointFigure, Slice
+from isograde.report.signal_parts import SignalTable
 from isograde.report.text import plural
 from isograde.report.wrong import slice_table, worst_cases
 
@@ -50,6 +53,7 @@ def calibration_report(
     score_range: tuple[float, float] | None = None,
     labels: Sequence[str] | None = None,
     title: str = "Calibration report",
+    signals: SignalTable | None = None,
     rng: np.random.Generator | int | None = None,
     n_resamples: int = 1000,
 ) -> CalibrationReport:
@@ -77,6 +81,8 @@ def calibration_report(
         For plain scores: the levels' labels.
     title : str
         Heading of the report.
+    signals : SignalTable, optional
+        The judge beside other signals, from :func:`~isograde.report.signal_table`.
     rng : numpy.random.Generator or int, optional
         None is a fixed stream: the same input gives the same report.
     n_resamples : int, default 1000
@@ -161,6 +167,20 @@ def calibration_report(
         n_columns_left_out=n_left_out,
         worst=worst,
         n_disagreements=n_disagreements,
+        signal_table=signals,
+        intervals=interval_table(
+            cases.values[used],
+            forecasts.gold,
+            forecasts.group,
+            calibrator=calibrator,
+            slices=slices,
+            member=member,
+            no_rows=_no_rows(cases, len(used)),
+            rng=generator,
+        ),
+        habits=habit_table(
+            forecasts.raw, forecasts.gold, forecasts.group, [cases.items[i] for i in used], no_level=forecasts.no_raw
+        ),
     )
 
 

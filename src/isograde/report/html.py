@@ -11,13 +11,18 @@ from typing import TYPE_CHECKING, Any
 
 from isograde.report import plots, text
 from isograde.report.models import CalibrationReport, RunReport, RunSlice
-from isograde.report.parts import Case, Slice
+from isograde.report.parts import Case, IntervalSlice, Slice
+from isograde.report.signal_parts import about_signals
 from isograde.report.wording import label_source_name, with_interval
 
 if TYPE_CHECKING:
     from jinja2 import Environment
 
-__all__ = ["calibration_html", "run_html"]
+    from isograde.report.comparison import ComparisonReport
+    from isograde.report.drift import DriftReport
+    from isograde.report.mean import MeanReport
+
+__all__ = ["calibration_html", "comparison_html", "drift_html", "mean_html", "run_html"]
 
 
 def calibration_html(report: CalibrationReport) -> str:
@@ -46,6 +51,25 @@ def run_html(report: RunReport) -> str:
     return _render("run.html.j2", report=report, plots=_safe(drawn), slices=slices)
 
 
+def drift_html(report: DriftReport) -> str:
+    """Render a drift check."""
+    return _render("drift.html.j2", report=report)
+
+
+def comparison_html(report: ComparisonReport) -> str:
+    """Render a comparison of two systems."""
+    from isograde.report.comparison import METHOD, gold_change, p_value, signed
+
+    return _render("comparison.html.j2", report=report, method=METHOD, signed=signed, gold_change=gold_change, p_value=p_value)
+
+
+def mean_html(report: MeanReport) -> str:
+    """Render a run's estimated mean."""
+    from isograde.report.mean import METHOD
+
+    return _render("mean.html.j2", report=report, method=METHOD)
+
+
 def _safe(drawn: Any) -> Any:
     """Mark plots, the one HTML that is not made by a template; matplotlib escapes the text in them."""
     from markupsafe import Markup
@@ -57,7 +81,9 @@ def _safe(drawn: Any) -> Any:
     return Markup(drawn)  # noqa: S704 - see above
 
 
-def _by_column(slices: Sequence[Slice | RunSlice]) -> list[tuple[str, list[Slice | RunSlice]]]:
+def _by_column(
+    slices: Sequence[Slice | RunSlice | IntervalSlice],
+) -> list[tuple[str, list[Slice | RunSlice | IntervalSlice]]]:
     """Slices of each column together."""
     return [(column, list(own)) for column, own in groupby(slices, key=lambda each: each.column)]
 
@@ -85,8 +111,10 @@ def _environment() -> Environment:
         interval=with_interval,
         level=text.level_name,
         source=label_source_name,
+        by_column=_by_column,
         choices=_choices,
         shade=plots.shade,
+        about_signals=about_signals,
     )
     environment.globals.update(plural=text.plural)
     return environment

@@ -2,24 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
 from itertools import groupby
 
+from isograde.report import markdown_parts as md
 from isograde.report.models import CalibrationReport, RubricRun, RunReport
-from isograde.report.parts import Answer, Case, Counts, Estimate, Failure
-from isograde.report.text import in_markdown, level_name, number, percent, plural
+from isograde.report.parts import Counts, Estimate, Habits, Intervals
+from isograde.report.signal_parts import SignalTable, about_signals
+from isograde.report.text import in_markdown, number, percent, plural
 from isograde.report.wording import label_source_name, with_interval
 
-__all__ = ["calibration_markdown", "run_markdown"]
-
-WIDTH = 24  # characters of the longest bar
-N_CASES = 10  # cases with their texts; the rest are in the JSON and the HTML
+__all__ = ["calibration_markdown", "run_markdown", "signals_markdown"]
 
 
 def calibration_markdown(report: CalibrationReport) -> str:
     """Write a calibration report."""
     title = in_markdown(report.title)
-    parts = [f"# {title}", "## Can this judge be trusted on this task?", *_answer(report.trust_answer), _facts(_about(report))]
+    parts = [
+        f"# {title}",
+        "## Can this judge be trusted on this task?",
+        *md.answer(report.trust_answer),
+        md.facts(_about(report)),
+    ]
     if report.signal:
         rows = [
             [
@@ -32,31 +35,37 @@ def calibration_markdown(report: CalibrationReport) -> str:
             for test in report.signal
         ]
         parts.append(
-            _table(["signal: calibrated judge", "gain", "difference", "upper limit, 95 %", "beside the best in hindsight"], rows)
+            md.table(
+                ["signal: calibrated judge", "gain", "difference", "upper limit, 95 %", "beside the best in hindsight"], rows
+            )
         )
     if report.human is not None:
         human = report.human
         rows = [
             ["other raters' median to the held-out rater (MAE)", with_interval(human.human_mae)],
             ["judge to the held-out rater (MAE)", with_interval(human.judge_mae)],
-            ["how often the judge is nearer", _share(human.judge_nearer)],
-            ["raters that the judge may stand in for", _share(human.winning_rate)],
+            ["how often the judge is nearer", md.share(human.judge_nearer)],
+            ["raters that the judge may stand in for", md.share(human.winning_rate)],
             ["Krippendorff's α of the raters", with_interval(human.alpha)],
             ["α with the judge as one more rater", with_interval(human.alpha_with_judge)],
         ]
         parts.append(
-            _table([f"human yardstick: {plural(human.n_raters, 'rater')}, {plural(human.n_items, 'item')}", "figure"], rows)
+            md.table([f"human yardstick: {plural(human.n_raters, 'rater')}, {plural(human.n_items, 'item')}", "figure"], rows)
         )
-    parts += ["## How much does calibration help?", *_answer(report.gain_answer), *_figures(report)]
+    parts += ["## How much does calibration help?", *md.answer(report.gain_answer), *_figures(report)]
     if report.learning is not None:
         parts += [in_markdown(report.learning.sentence)]
         rows = [[f"{point.n:,}", with_interval(point.mae)] for point in report.learning.points]
-        parts.append(_table(["labels", "calibrated MAE"], rows))
-    parts += ["## Where is it wrong?", *_answer(report.errors_answer)]
+        parts.append(md.table(["labels", "calibrated MAE"], rows))
+    if report.signal_table is not None:
+        parts += signals_markdown(report.signal_table)
+    if report.intervals is not None:
+        parts += _intervals(report.intervals)
+    parts += ["## Where is it wrong?", *md.answer(report.errors_answer)]
     for heat in report.heatmaps:
         rows = [[report.labels[i], *(f"{count:,}" for count in row)] for i, row in enumerate(heat.counts)]
-        parts.append(_table([f"{heat.name} ↓ gold →", *report.labels], rows))
-    parts += [_histogram(counts, report.labels) for counts in report.distributions]
+        parts.append(md.table([f"{heat.name} ↓ gold →", *report.labels], rows))
+    parts += [md.histogram(counts, report.labels) for counts in report.distributions]
     for column, own in groupby(report.slices, key=lambda each: each.column):
         rows = [
             [
@@ -68,18 +77,23 @@ def calibration_markdown(report: CalibrationReport) -> str:
             ]
             for s in own
         ]
-        parts.append(_table([column, "rows", "mean gold", "mean judge", "bias", "MAE, raw", "MAE, calibrated"], rows))
+        parts.append(md.table([column, "rows", "mean gold", "mean judge", "bias", "MAE, raw", "MAE, calibrated"], rows))
     if report.worst:
         parts.append("### The worst disagreements")
-        parts += _cases(report.worst, report.labels)
-    parts += ["## How this was measured", _METHOD, *_failures(report.failures)]
-    return _joined(parts, report.library_version)
+        parts += md.cases(report.worst, report.labels)
+    if report.habits is not None:
+        parts += _habits(report.habits)
+    parts += ["## How this was measured", _METHOD, *md.failures(report.failures)]
+    return md.joined(parts, report.library_version)
 
 
 _METHOD = (
     "Figures of the calibrated judge, of the median and of the labels' own distribution are out of fold: each row was predicted "
     "by a calibrator fitted on other groups. Intervals are 95 % percentile bootstraps over groups; in slices and on the learning "
-    "curve they are Student's t on group totals."
+    "curve they are Student's t on group totals. Intervals of single grades are conformal (CV+ on ordinal sets), each from "
+    "labels of other groups; they hold on average over items of new groups. Judge habits are least squares of the judge's "
+    "expected level on gold, as categories, and one thing more, with CR2 standard errors by group and Student's t "
+    "(Bell–McCaffrey)."
 )
 
 
@@ -88,7 +102,7 @@ def run_markdown(report: RunReport) -> str:
     parts = [f"# {in_markdown(report.title)}"]
     for run in report.rubrics:
         parts += _run(run)
-    return _joined(parts if report.rubrics else [*parts, "There are no rows."], report.library_version)
+    return md.joined(parts if report.rubrics else [*parts, "There are no rows."], report.library_version)
 
 
 def _run(run: RubricRun) -> list[str]:
@@ -102,25 +116,76 @@ def _run(run: RubricRun) -> list[str]:
         )
         low, high = run.pass_rate_bounds
         facts.append((f"{calibrated}pass rate", f"{percent(run.pass_rate)} ({percent(low)} to {percent(high)} with failures)"))
-    parts = [f"## {in_markdown(run.rubric)}", *_answer(run.answer), _facts([*facts, *run.judge])]
+    parts = [f"## {in_markdown(run.rubric)}", *md.answer(run.answer), md.facts([*facts, *run.judge])]
     if run.levels:
-        parts.append(_histogram(Counts(name="most probable level", counts=run.levels), run.labels))
+        parts.append(md.histogram(Counts(name="most probable level", counts=run.levels), run.labels))
     if run.threshold is not None:
         cut = run.threshold
         parts.append(
             f"{plural(cut.n_pass, 'row')} score {cut.at:g} or more, {plural(cut.n_fail, 'row')} less, "
             f"{plural(run.n_failed, 'row')} failed and are in neither."
         )
-    parts += _failures(run.failures)
+    parts += md.failures(run.failures)
     for column, own in groupby(run.slices, key=lambda each: each.column):
         rows = [
-            [s.value, f"{s.n:,}", f"{s.n_failed:,}", number(s.mean_score, 3), percent(s.pass_rate), _bounds(s.pass_rate_bounds)]
+            [s.value, f"{s.n:,}", f"{s.n_failed:,}", number(s.mean_score, 3), percent(s.pass_rate), md.bounds(s.pass_rate_bounds)]
             for s in own
         ]
-        parts.append(_table([column, "rows", "failed", "mean score", "pass rate", "with failures"], rows))
+        parts.append(md.table([column, "rows", "failed", "mean score", "pass rate", "with failures"], rows))
     if run.lowest:
-        parts += ["### The lowest scores", *_cases(run.lowest, run.labels)]
+        parts += ["### The lowest scores", *md.cases(run.lowest, run.labels)]
     return parts
+
+
+def _intervals(intervals: Intervals) -> list[str]:
+    """How sure a single grade is."""
+    parts = ["## How sure is a single grade?", *md.answer(intervals.answer)]
+    for column, own in groupby(intervals.slices, key=lambda each: each.column):
+        rows = [[s.value, f"{s.n:,}", md.share(s.coverage), with_interval(s.width)] for s in own]
+        hold = f"{100 * intervals.confidence_level:g} % intervals hold gold"
+        parts.append(md.table([column, "rows", hold, "mean width, levels"], rows))
+    return parts
+
+
+def _habits(habits: Habits) -> list[str]:
+    """What the judge favours beside quality."""
+    rows = [
+        [row.name, f"{row.difference.n:,}", with_interval(row.difference), number(row.p_value, 3), "yes" if row.shown else "no"]
+        for row in habits.rows
+    ]
+    head = ["at equal gold", "rows", "judge's level, difference", "p, corrected (Holm)", "shown"]
+    return [
+        "## Does the judge favour something beside quality?",
+        *md.answer(habits.answer),
+        *([md.table(head, rows)] if rows else []),
+    ]
+
+
+def signals_markdown(signals: SignalTable) -> list[str]:
+    """Write what each signal is worth."""
+    rows = [
+        [
+            row.name,
+            "" if row.share is None else f"{100 * row.share:.0f} %",
+            *(_or_blank(estimate) for estimate in (row.mae, row.mae_difference, row.rps, row.rps_difference)),
+            {"nearer": "nearer", "further": "further", None: "" if row.rps_difference is None else "not shown"}[row.shown],
+            *(_or_blank(estimate) for estimate in (row.spearman, row.spearman_difference)),
+            "–" if row.tokens is None else number(row.tokens, 0),
+            number(row.seconds, 3),
+        ]
+        for row in signals.rows
+    ]
+    head = ["signal", "share", "MAE", "Δ MAE", "RPS", "Δ RPS", "shown", "Spearman ρ", "Δ ρ"]
+    return [
+        "## What is each signal worth?",
+        *md.answer(signals.answer),
+        *([md.table([*head, "tokens", "seconds"], rows), in_markdown(about_signals(signals))] if rows else []),
+    ]
+
+
+def _or_blank(estimate: Estimate | None) -> str:
+    """A figure with its interval, or nothing."""
+    return "" if estimate is None else with_interval(estimate)
 
 
 def _about(report: CalibrationReport) -> list[tuple[str, str]]:
@@ -147,7 +212,7 @@ def _figures(report: CalibrationReport) -> list[str]:
         [
             f.name,
             *(
-                _share(e) if f.unit == "share" else with_interval(e)
+                md.share(e) if f.unit == "share" else with_interval(e)
                 for e in (f.calibrated, f.calibrated_mean, f.expected_level, f.most_probable, f.constant)
             ),
         ]
@@ -159,7 +224,7 @@ def _figures(report: CalibrationReport) -> list[str]:
     thresholds = [
         [
             report.labels[f.level],
-            _share(f.event_rate),
+            md.share(f.event_rate),
             *(with_interval(e, 3) for e in (f.brier_calibrated, f.brier_raw, f.brier_climatology, f.ece_calibrated, f.ece_raw)),
         ]
         for f in report.threshold_figures
@@ -169,7 +234,7 @@ def _figures(report: CalibrationReport) -> list[str]:
     ]
     reasons = dict.fromkeys(e.reason for e in all_points if e.reason is not None)
     return [
-        _table(
+        md.table(
             [
                 "measure",
                 "calibrated level",
@@ -181,8 +246,8 @@ def _figures(report: CalibrationReport) -> list[str]:
             points,
         ),
         *([f"Not there: {in_markdown('; '.join(reasons))}."] if reasons else []),
-        _table(["measure", "calibrated", "raw judge", "always the median", "the labels' own distribution"], spreads),
-        _table(
+        md.table(["measure", "calibrated", "raw judge", "always the median", "the labels' own distribution"], spreads),
+        md.table(
             [
                 "gold is at least",
                 "how often",
@@ -195,73 +260,3 @@ def _figures(report: CalibrationReport) -> list[str]:
             thresholds,
         ),
     ]
-
-
-def _answer(answer: Answer) -> list[str]:
-    """A section's first sentence and what stands behind it."""
-    details = "\n".join(f"- {in_markdown(detail)}" for detail in answer.details)
-    return [f"**{in_markdown(answer.sentence)}**", *([details] if details else [])]
-
-
-def _facts(facts: Iterable[tuple[str, str]]) -> str:
-    """Names and values as a list."""
-    return "\n".join(f"- {in_markdown(name)}: {in_markdown(value)}" for name, value in facts)
-
-
-def _table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    """A table; every cell is made harmless here."""
-    lines = [head, *rows]
-    written = ["| " + " | ".join(in_markdown(cell) for cell in line) + " |" for line in lines]
-    return "\n".join([written[0], "|" + " --- |" * len(head), *written[1:]])
-
-
-def _histogram(counts: Counts, labels: Sequence[str]) -> str:
-    """Rows by level, drawn in characters."""
-    most = max(counts.counts, default=0) or 1
-    rows = [
-        [labels[i], f"{count:,}", "█" * round(WIDTH * count / most) or ("▏" if count else "")]
-        for i, count in enumerate(counts.counts)
-    ]
-    return _table([counts.name, "rows", " "], rows)
-
-
-def _cases(cases: Sequence[Case], labels: Sequence[str]) -> list[str]:
-    """The first few cases with their texts."""
-    parts = []
-    for case in cases[:N_CASES]:
-        shown = [
-            None if case.gold is None else f"gold {level_name(case.gold, labels)}",
-            None if case.predicted is None else f"calibrated {level_name(case.predicted, labels)}",
-            None if case.expected_level is None else f"expected level {number(case.expected_level)}",
-            None if case.score is None else f"score {number(case.score, 3)}",
-            case.direction,
-            " ".join(f"{label}: {100 * p:.0f} %" for label, p in zip(labels, case.probabilities, strict=False)) or None,
-        ]
-        lines = [f"- {in_markdown(case.id)}: {in_markdown('; '.join(part for part in shown if part))}"]
-        lines += [f"  - {in_markdown(name)}: {in_markdown(text)}" for name, text in case.texts]
-        parts.append("\n".join(lines))
-    more = len(cases) - N_CASES
-    return [*parts, *([f"{plural(more, 'more case')} in the JSON and the HTML."] if more > 0 else [])]
-
-
-def _failures(failures: Sequence[Failure]) -> list[str]:
-    """Failures by status."""
-    rows = [[f.status, f"{f.count:,}", "; ".join(f"{name}: {message}" for name, message in f.examples)] for f in failures]
-    return [_table(["failed", "rows", "examples"], rows)] if rows else []
-
-
-def _share(estimate: Estimate) -> str:
-    """A share and its interval."""
-    if estimate.value is None or estimate.low is None:
-        return percent(estimate.value)
-    return f"{percent(estimate.value)} ({percent(estimate.low)} to {percent(estimate.high)})"
-
-
-def _bounds(bounds: tuple[float, float] | None) -> str:
-    """Two shares."""
-    return "–" if bounds is None else f"{percent(bounds[0])} to {percent(bounds[1])}"
-
-
-def _joined(parts: Sequence[str], version: str) -> str:
-    """The whole text."""
-    return "\n\n".join([*parts, f"Made by isograde {version}."]) + "\n"

@@ -14,8 +14,10 @@ from isograde.report.parts import (
     Counts,
     Failure,
     Finite,
+    Habits,
     Heatmap,
     Human,
+    Intervals,
     IsotonicCurve,
     Learning,
     Model,
@@ -28,11 +30,12 @@ from isograde.report.parts import (
     ThresholdFigure,
     Trust,
 )
+from isograde.report.signal_parts import SignalTable
 
-__all__ = ["CalibrationReport", "RubricRun", "RunReport", "RunSlice", "Threshold"]
+__all__ = ["CalibrationReport", "Report", "RubricRun", "RunReport", "RunSlice", "Threshold"]
 
 
-class _Report(Model):
+class Report(Model):
     """Renders itself."""
 
     def to_json(self) -> str:
@@ -56,7 +59,7 @@ class _Report(Model):
             raise DataError(f"no {cls.__name__}: {where}: {first['msg']}") from None
 
 
-class CalibrationReport(_Report):
+class CalibrationReport(Report):
     """What a judge is worth beside human gold labels; made by :func:`~isograde.report.calibration_report`.
 
     Attributes
@@ -67,6 +70,12 @@ class CalibrationReport(_Report):
         Rows; rows that the judge graded, could not grade, and that were blank and graded by the rubric's rule.
     n_labelled, n_unlabelled, n_used, n_groups : int
         Rows with and without a gold label; rows that the judge graded with a label, on which all is measured; their groups.
+    signal_table : SignalTable or None
+        The judge beside other signals, where there are any.
+    intervals : Intervals or None
+        How often the intervals of single grades hold gold, out of fold; None in reports of versions that had none.
+    habits : Habits or None
+        What the judge's level goes with beside gold; None in reports of versions that had none.
     """
 
     kind: Literal["calibration"] = "calibration"
@@ -102,6 +111,9 @@ class CalibrationReport(_Report):
     n_columns_left_out: Count
     worst: tuple[Case, ...]
     n_disagreements: Count
+    signal_table: SignalTable | None = None
+    intervals: Intervals | None = None
+    habits: Habits | None = None
 
     def to_markdown(self) -> str:
         """Write the report as Markdown: the same order, tables instead of plots."""
@@ -176,7 +188,7 @@ class RubricRun(Model):
     lowest: tuple[Case, ...]
 
 
-class RunReport(_Report):
+class RunReport(Report):
     """What a run looks like, without gold labels; made by :func:`~isograde.report.run_report`."""
 
     kind: Literal["run"] = "run"

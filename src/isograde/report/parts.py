@@ -16,8 +16,12 @@ __all__ = [
     "Estimate",
     "Failure",
     "Finite",
+    "HabitRow",
+    "Habits",
     "Heatmap",
     "Human",
+    "IntervalSlice",
+    "Intervals",
     "IsotonicCurve",
     "Learning",
     "LearningPoint",
@@ -245,3 +249,65 @@ class Failure(Model):
     status: Shown
     count: Count
     examples: tuple[tuple[Shown, Shown], ...] = ()
+
+
+class IntervalSlice(Model):
+    """How often the intervals of the rows that share a value of a metadata column hold gold, and their mean width in levels."""
+
+    column: Shown
+    value: Shown
+    n: Count
+    n_groups: Count
+    coverage: Estimate
+    width: Estimate
+
+
+class Intervals(Model):
+    """The intervals of single grades, out of fold.
+
+    Attributes
+    ----------
+    confidence_level : float
+        How often they should hold gold.
+    coverage, width : Estimate
+        How often they do; mean distance of their ends, in levels.
+    single, whole : float or None
+        Share of the rows whose interval is one level, and the whole scale.
+    """
+
+    answer: Answer
+    confidence_level: Finite
+    coverage: Estimate
+    width: Estimate
+    single: Finite | None
+    whole: Finite | None
+    slices: tuple[IntervalSlice, ...]
+
+
+class HabitRow(Model):
+    """Difference in the judge's level that goes with something beside gold.
+
+    Attributes
+    ----------
+    name : str
+        What: «answers twice as long», «language = de».
+    difference : Estimate
+        In levels, at equal gold.
+    p_value : float or None
+        Corrected for as many looks as there are rows (Holm).
+    shown : bool
+        Whether it is below 0.05.
+    """
+
+    name: Shown
+    difference: Estimate
+    n_groups: Count
+    p_value: Finite | None
+    shown: bool
+
+
+class Habits(Model):
+    """Whether the judge favours something beside quality."""
+
+    answer: Answer
+    rows: tuple[HabitRow, ...]
