@@ -69,5 +69,5 @@ def plan(*, file: str, grades_file: str, pilot: str, n_rows: int, output: str | 
     made = plan_labels(list(zip(found.rows, found.grades or (), strict=True)), n_rows, rng=options["rng"])
     console().print(plan_view(made))
     if target is not None:
-        write_sheet(list(made.drawn), loaded, target, n_raters=options["raters"], inclusion=made.inclusion)
+        write_sheet(made.drawn, loaded, target, n_raters=options["raters"])
         click.echo(f"{len(made.drawn)} rows to label are in {target}")

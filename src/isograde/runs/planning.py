@@ -57,10 +57,8 @@ class Plan:
     budgets : tuple of Budget
     learning : Learning or None
         How the calibrated error fell as labels grew; None with too few.
-    drawn : tuple of Row
-        Next to label, in the order of the input.
-    inclusion : tuple of float
-        Probability of each drawn row to be drawn.
+    drawn : tuple of (Row, float)
+        Next to label, in the order of the input, each with the probability with which it was drawn.
     narrower : float
         Width of the next labels' interval as a share of the one that as many labels drawn at random would give, as expected.
     allocation : Allocation
@@ -72,8 +70,7 @@ class Plan:
     n_frame: int
     budgets: tuple[Budget, ...]
     learning: Learning | None
-    drawn: tuple[Row, ...]
-    inclusion: tuple[float, ...]
+    drawn: tuple[tuple[Row, float], ...]
     narrower: float
     allocation: Allocation
 
@@ -136,8 +133,7 @@ def plan_labels(graded: Sequence[tuple[Row, Grade | GradeFailure]], n: int, *, r
         n_frame=len(frame),
         budgets=_budgets(gold, crossed.mean, group, n_rows=len(graded), top=top),
         learning=learning,
-        drawn=tuple(frame[i][0] for i in chosen),
-        inclusion=tuple(allocation.inclusion[chosen].tolist()),
+        drawn=tuple((frame[i][0], float(allocation.inclusion[i])) for i in chosen),
         narrower=_narrower(allocation, spread),
         allocation=allocation,
     )

@@ -6,7 +6,6 @@ import csv
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from itertools import repeat
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +25,7 @@ INCLUSION = "inclusion_probability"
 _OR = "\n--- or ---\n"
 
 
-def draw(rows: Rows, n: int, *, rng: int | None = None) -> list[Row]:
+def draw(rows: Rows, n: int, *, rng: int | None = None) -> list[tuple[Row, float]]:
     """Draw rows to label, spread over as many groups as there are.
 
     Groups are put in random order and give one row each, in turn, until there are n; a row without a group is a group of its own.
@@ -41,8 +40,8 @@ def draw(rows: Rows, n: int, *, rng: int | None = None) -> list[Row]:
 
     Returns
     -------
-    list of Row
-        In the order of the input.
+    list of (Row, float)
+        In the order of the input, each with the probability with which it was drawn: a row of a small group had a larger one.
     """
     generator = np.random.default_rng(0 if rng is None else rng)
     groups: dict[str, list[int]] = {}
@@ -54,23 +53,35 @@ def draw(rows: Rows, n: int, *, rng: int | None = None) -> list[Row]:
     while len(drawn) < n and order:
         order = [q for q in order if queues[q]]
         drawn += [queues[q].pop() for q in order[: n - len(drawn)]]
+    sizes = {index: len(indices) for indices in groups.values() for index in indices}
+    inclusion = _inclusion(list(map(len, groups.values())), n)
     wanted = set(drawn)
-    return [row for row in rows if row.index in wanted]
+    return [(row, inclusion[sizes[row.index]]) for row in rows if row.index in wanted]
 
 
-def write_sheet(
-    rows: Sequence[Row], rubric: Rubric, path: Path, *, n_raters: int = 1, inclusion: Sequence[float] | None = None
-) -> None:
+def _inclusion(sizes: list[int], n: int) -> dict[int, float]:
+    """Probability of each row to be drawn, by the size of its group.
+
+    In whole rounds each group gives one row as long as it has any; the rows that are left to draw come from as many groups,
+    evenly chosen among those with more.
+    """
+    rounds = 0
+    while rounds < max(sizes) and sum(min(size, rounds + 1) for size in sizes) <= n:
+        rounds += 1
+    left, more = n - sum(min(size, rounds) for size in sizes), sum(size > rounds for size in sizes)
+    return {size: (min(size, rounds) + (left / more if size > rounds else 0)) / size for size in set(sizes)}
+
+
+def write_sheet(drawn: Sequence[tuple[Row, float]], rubric: Rubric, path: Path, *, n_raters: int = 1) -> None:
     """Write a CSV sheet: the item, an empty column a rater, the rubric's levels explained. No judge's grade is on it.
 
     Parameters
     ----------
-    rows : sequence of Row
+    drawn : sequence of (Row, float)
+        With the probability of each row to be drawn; a column of its own, by which means are weighted.
     rubric : Rubric
     path : pathlib.Path
     n_raters : int, default 1
-    inclusion : sequence of float, optional
-        How probable each row was to be drawn; a column of its own, by which means are weighted.
 
     Raises
     ------
@@ -81,16 +92,15 @@ def write_sheet(
     fields = [name for name in ITEM_FIELDS if name in rubric.fields]
     own = [name for name in rubric.fields if name not in ITEM_FIELDS]
     explained = " | ".join(f"{level.label}: {level.description}" for level in rubric.levels)
-    drawn = [] if inclusion is None else [INCLUSION]
     scale = {} if rubric.values is None else {"gold_scale": f"[{rubric.values[0]:g}, {rubric.values[-1]:g}]"}
     try:
         with path.open("w", encoding="utf-8-sig", newline="") as file:  # the mark tells a spreadsheet that it is UTF-8
-            table = csv.DictWriter(file, ["id", "group", *fields, *own, *raters, *scale, *drawn, _LEVELS], restval="")
+            table = csv.DictWriter(file, ["id", "group", *fields, *own, *raters, *scale, INCLUSION, _LEVELS], restval="")
             table.writeheader()
-            for row, probability in zip(rows, inclusion or repeat(None), strict=False):
+            for row, probability in drawn:
                 texts = {name: _text(row.item, name) for name in (*fields, *own)}
                 cells = {"id": row.item.id or str(row.index), "group": row.item.group or "", **texts, **scale, _LEVELS: explained}
-                cells |= {} if probability is None else {INCLUSION: f"{probability:.9g}"}
+                cells[INCLUSION] = f"{probability:.9g}"
                 table.writerow({name: safe_cell(text) for name, text in cells.items()})
     except OSError as error:
         raise UserError(f"{path}: cannot be written: {error.strerror}") from None
@@ -128,7 +138,7 @@ def unguarded(rows: Rows) -> Iterator[Row]:
             item=Item(
                 **{name: _unguard(getattr(item, name)) for name in ("id", "group", "input", "output", "context")},
                 expected=None if expected is None else expected[0] if len(expected) == 1 else tuple(expected),
-                metadata={name: _unguard(value) for name, value in item.metadata.items() if name != _LEVELS},
+                metadata={name: _unguard(value) for name, value in item.metadata.items() if name not in {_LEVELS, INCLUSION}},
             ),
         )
 

@@ -194,7 +194,7 @@ def test_what_was_finished_is_written_when_the_server_goes_away(isograde, tmp_pa
     assert [line["id"] for line in lines(tmp_path / "g.jsonl")] == [str(i) for i in range(30)]
 
 
-def test_an_interrupt_keeps_what_was_finished(tmp_path):
+def test_a_second_interrupt_keeps_what_was_finished(tmp_path):
     async def slow(request):
         if "late" in request["messages"][-1]["content"]:
             await asyncio.sleep(30)
@@ -221,6 +221,8 @@ def test_an_interrupt_keeps_what_was_finished(tmp_path):
                 if (tmp_path / "g.jsonl").exists() and len(lines(tmp_path / "g.jsonl")) == 20:
                     break
                 time.sleep(0.1)
+            process.send_signal(signal.SIGINT)
+            assert process.stderr.readline() == "isograde: finishing what is under way; Ctrl-C again stops at once\n"
             process.send_signal(signal.SIGINT)
             said = process.communicate(timeout=60)[1]
     assert process.returncode == 130
@@ -308,7 +310,21 @@ HELP = Path(__file__).parent / "help"
 
 
 @pytest.mark.parametrize(
-    "command", ["", "demo", "score", "rubrics", "rubrics list", "rubrics show", "rubrics check", "sample", "calibrate"]
+    "command",
+    [
+        "",
+        "demo",
+        "score",
+        "doctor",
+        "rubrics",
+        "rubrics list",
+        "rubrics show",
+        "rubrics check",
+        "sample",
+        "calibrate",
+        "compare",
+        "estimate",
+    ],
 )
 def test_help_is_the_golden_file(isograde, command, tmp_path):
     shown = isograde(*command.split(), "--help", cwd=tmp_path).stdout

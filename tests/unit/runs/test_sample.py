@@ -18,7 +18,7 @@ def rows_of(n, groups):
 
 @pytest.mark.parametrize(("n", "expected"), [(3, 1), (5, 1), (8, 2), (10, 2), (100, 20)])
 def test_groups_give_in_turn(n, expected):
-    drawn = draw(rows_of(100, 5), n)
+    drawn = [row for row, _ in draw(rows_of(100, 5), n)]
     assert len(drawn) == n
     per_group = [sum(row.item.group == f"g{g}" for row in drawn) for g in range(5)]
     assert max(per_group) == expected
@@ -29,8 +29,22 @@ def test_groups_give_in_turn(n, expected):
 def test_the_draw_is_fixed_by_its_seed_and_every_row_can_be_drawn():
     rows = rows_of(12, 4)
     assert draw(rows, 4, rng=1) == draw(rows, 4, rng=1)
-    seen = {row.index for rng in range(60) for row in draw(rows, 4, rng=rng)}
+    seen = {row.index for rng in range(60) for row, _ in draw(rows, 4, rng=rng)}
     assert seen == set(range(12))
+
+
+def test_each_row_s_probability_is_known():
+    # groups of 1, 2 and 5 rows, four drawn: one of each in a first round, the fourth from one of the two with more
+    rows = read_rows([Item(id=str(i), group="abbccccc"[i], input="q", output="a", expected="e") for i in range(8)])
+    counts, drawn = [0] * 8, {}
+    for rng in range(2000):
+        for row, probability in draw(rows, 4, rng=rng):
+            counts[row.index] += 1
+            drawn[row.index] = probability
+    expected = [1.0, 0.75, 0.75, *[1.5 / 5] * 5]
+    assert [drawn[i] for i in range(8)] == pytest.approx(expected)
+    # 2,000 draws: the standard error of a share is at most 0.011
+    assert [count / 2000 for count in counts] == pytest.approx(expected, abs=0.045)
 
 
 def test_more_than_there_are():
@@ -43,7 +57,7 @@ def test_a_sheet_comes_back_as_it_was(tmp_path):
         Item(id=f"{i}{text}", group=text, input=text or "q", output=text, expected=(text, "other") if i % 2 else text)
         for i, text in enumerate(HOSTILE)
     ]
-    write_sheet(list(read_rows(items)), RUBRIC, path, n_raters=2)
+    write_sheet([(row, 1.0) for row in read_rows(items)], RUBRIC, path, n_raters=2)
     with path.open(encoding="utf-8-sig", newline="") as file:
         table = list(csv.DictReader(file))
     assert not any(cell.lstrip(" ").startswith(("=", "+", "-", "@")) for row in table for cell in row.values())
