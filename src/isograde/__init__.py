@@ -5,6 +5,7 @@ into a probability per level.
 """
 
 from isograde._version import __version__
+from isograde.correctness import AnswerCorrectness, Correctness, CorrectnessFailure
 from isograde.errors import DataError, IsogradeError, RubricError, ServerError, UserError
 from isograde.evaluators import evaluate
 from isograde.judge import Judge
@@ -13,6 +14,9 @@ from isograde.records import Grade, GradeFailure, Item, LevelDistribution
 from isograde.rubric import Level, Rubric, load_rubric
 
 __all__ = [
+    "AnswerCorrectness",
+    "Correctness",
+    "CorrectnessFailure",
     "DataError",
     "Grade",
     "GradeFailure",

@@ -20,7 +20,7 @@ from typing import Any, Literal
 
 from isograde.records import FailureStatus, GradeFailure, LevelDistribution
 
-__all__ = ["read_response"]
+__all__ = ["answer_position", "each_choice", "read_answer", "read_response"]
 
 _NO_VALUE = -9999.0
 _MAX_SUM = 1.01
@@ -103,6 +103,73 @@ def read_response(
         at = _answer_position([p.chosen.text for p in positions], content, method, cue)
         _refuse_longer_number(positions, at, content, labels)
         return _distribution(positions, at, tuple(labels), min_mass)
+    except _Failed as failed:
+        return GradeFailure(status=failed.status, message=str(failed))
+
+
+def answer_position(
+    body: Any, *, method: Literal["answer_token", "reasoning_first"] = "answer_token", cue: str = "Level:"
+) -> int | None:
+    """Count the tokens before the answer token; None where there is no answer, or no list to find it in.
+
+    Examples
+    --------
+    >>> blank, level = ({"token": token, "logprob": -0.1} for token in (" ", "4"))
+    >>> answer_position({"choices": [{"message": {"content": "4"}, "logprobs": {"content": [blank, level]}}]})
+    1
+    """
+    try:
+        choice = _first_choice(body)
+        content = _content(choice)
+        return _answer_position([p.chosen.text for p in _positions(choice.get("logprobs"))], content, method, cue)
+    except _Failed:
+        return None
+
+
+def each_choice(body: Any) -> list[dict[str, Any]]:
+    """Take a completion with several choices apart into one of one choice each; empty where there are none.
+
+    Examples
+    --------
+    >>> each_choice({"model": "m", "choices": [{"index": 0}, {"index": 1}]})
+    [{'model': 'm', 'choices': [{'index': 0}]}, {'model': 'm', 'choices': [{'index': 1}]}]
+    """
+    choices = body.get("choices") if isinstance(body, Mapping) else None
+    return [{**body, "choices": [choice]} for choice in choices] if isinstance(choices, list) else []
+
+
+def read_answer(body: Any, labels: Sequence[str], *, cue: str = "Level:") -> str | GradeFailure:
+    """Read which level an answer names, by position: at its start, or after the cue at its start.
+
+    Parameters
+    ----------
+    body : mapping
+        The decoded JSON of a chat completion; no logprobs are needed.
+    labels : sequence of str
+        The levels' labels.
+    cue : str
+        What may come before the level.
+
+    Returns
+    -------
+    str or GradeFailure
+        The label, or why there is none.
+
+    Examples
+    --------
+    >>> def read(text):
+    ...     return read_answer({"choices": [{"message": {"content": text}}]}, ["0", "1", "2", "3", "4"])
+    >>> read(" Level: 3"), read("<think>2?</think>1 ")
+    ('3', '1')
+    >>> read("4.5").message
+    "the answer names no level: '4.5'"
+    """
+    try:
+        content = _trim(_content(_first_choice(body)))
+        named = re.match(rf"(?:{re.escape(cue)}\s*)?({'|'.join(map(re.escape, labels))})(?!\w|[.,]\d)", content)
+        if named is None:
+            raise _Failed("no_answer", f"the answer names no level: {content[:40]!r}")
+        return named[1]
     except _Failed as failed:
         return GradeFailure(status=failed.status, message=str(failed))
 

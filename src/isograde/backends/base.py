@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from isograde.prompt import Prompt
-from isograde.records import GradeFailure, Usage
+from isograde.records import GradeFailure, Method, Usage
 from isograde.rubric import Rubric
 
-__all__ = ["Backend", "Reply"]
+__all__ = ["Backend", "Memory", "Reply"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -19,16 +19,29 @@ class Reply:
     Attributes
     ----------
     body : object
-        The decoded JSON of a chat completion, as :func:`isograde.logprobs.read_response` takes it.
+        The decoded JSON of a chat completion, as :func:`isograde.logprobs.read_response` takes it, or of a decision.
     usage : Usage or None
         Tokens, where the server counted them.
     latency_s : float
         Seconds from sending to having read.
+    raw : bytes or None
+        The body as it came over the wire, where it did.
     """
 
     body: Any
     usage: Usage | None
     latency_s: float
+    raw: bytes | None = field(default=None, repr=False, compare=False)
+
+
+class Memory(Protocol):
+    """Keeps from run to run what was learnt of a server and its model."""
+
+    def facts(self, server: str, model: str) -> dict[str, Any] | None:
+        """What was remembered, as JSON has it; None where nothing was."""
+
+    def remember(self, server: str, model: str, facts: dict[str, Any]) -> None:
+        """Keep it in place of what was there."""
 
 
 class Backend(Protocol):
@@ -42,6 +55,8 @@ class Backend(Protocol):
         Address without credentials; None in process.
     concurrency : int
         Requests that are under way at once unless the user says otherwise.
+    methods : tuple of str
+        How its answers can be read; the first is meant unless the user says otherwise.
     prompt_fingerprint : str
         Of the shape in which prompts are sent.
     """
@@ -49,6 +64,7 @@ class Backend(Protocol):
     model: str
     server: str | None
     concurrency: int
+    methods: tuple[Method, ...]
 
     @property
     def prompt_fingerprint(self) -> str:
@@ -61,7 +77,7 @@ class Backend(Protocol):
         """What is known to speak against this model as a judge by this rubric, in one line; None where nothing is."""
 
     async def ask(self, prompt: Prompt, labels: tuple[str, ...]) -> Reply | GradeFailure:
-        """Ask for one answer token and its logprobs.
+        """Ask once, for what ``prompt.method`` and ``prompt.samples`` say: one answer token and its logprobs, or more.
 
         Raises
         ------

@@ -1,26 +1,45 @@
-"""One server: its connections, its retries, its errors. Every wire over HTTP posts through it."""
+"""One server: its connections, its pace, its retries, its errors. Every wire over HTTP posts through it."""
 
 from __future__ import annotations
 
+import asyncio
+import base64
 import json
+import math
 import os
+import re
 import time
 import weakref
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
-from urllib.parse import urlsplit
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, AnyStr, Literal
+from urllib.parse import unquote, urlsplit
 
 from isograde.backends.base import Reply
 from isograde.backends.loop import on_loop, release
+from isograde.backends.pace import Pace
+from isograde.backends.replies import error_in, error_words, is_daily, is_transient, retry_after, usage_in
 from isograde.errors import NoLogprobsError, ServerError, UnreachableError, UserError
-from isograde.records import GradeFailure, Usage
+from isograde.records import GradeFailure
 
 if TYPE_CHECKING:
+    import httpx2
     import openai
+    import tenacity
 
-__all__ = ["Rejected", "Wire"]
+__all__ = ["WAYS_OUT", "Rejected", "Wire"]
 
-_LOGPROBS_ADVICE = "use a model that shows logprobs (most non-reasoning models do), or the embedded one (no --model)"
+WAYS_OUT = (
+    "use a model or a server that shows them (isograde doctor looks), the embedded model (no --model), a decision model "
+    "(--wire systemone), or choose another method (--method sampling counts sampled answers)"
+)
+"""What a user can do where no logprobs are shown."""
+
+_MAX_WAIT_S = 300.0  # what a server may ask to be left alone for, and how long one item is told that it comes too fast
+_SECRET = 8  # characters from which a key is one: «none» and the like stand for no key
+_BACKOFF_S, _MAX_BACKOFF_S = 0.5, 16.0
+_TOO_LONG = ("context_length", "context length", "context size", "too large to process")
+_NO_MODEL = ("not found", "invalid model", "unknown model")
+_LOST = 30  # requests in a row that came to nothing, tries included, after which a server is taken to be gone
 
 
 class Rejected(Exception):  # noqa: N818 - it never leaves the backends
@@ -52,9 +71,12 @@ class Wire:
     client : openai.AsyncOpenAI or None
         A client of one's own in place of address and key.
     timeout : float
-        Seconds for one try.
+        Seconds for one try, from sending to the last byte.
     max_retries : int
-        Tries after the first; at most one until the server has answered for the first time.
+        Tries after the first, with exponential backoff and full jitter; at most one until the server has answered for the first
+        time. To be told that it comes too fast (429) is no try: that is waited out for up to five minutes, with fewer requests
+        at once (:class:`~isograde.backends.pace.Pace`). ``Retry-After`` is waited out before any jitter, and stops the run
+        where it is longer than five minutes.
 
     Raises
     ------
@@ -71,7 +93,8 @@ class Wire:
         timeout: float = 60.0,
         max_retries: int = 4,
     ) -> None:
-        self._client = client if client is not None else _new_client(base_url, api_key, timeout, max_retries)
+        credentials, base_url = _credentials(base_url)
+        self._client = client or _new_client(base_url, api_key, timeout, max_retries, credentials=credentials)
         self._close = weakref.finalize(self, release, self._client.close) if client is None else None
         if not _is_async(self._client):
             raise UserError("client must be an asynchronous one (AsyncOpenAI, AsyncAzureOpenAI), so that requests can overlap")
@@ -79,7 +102,15 @@ class Wire:
         self.host = address.hostname or ""
         port = f":{address.port}" if address.port else ""
         self.server = f"{address.scheme}://{self.host}{port}{address.path}".rstrip("/")
-        self._answered = False
+        secrets = (self._client.api_key, *unquote(credentials or "").split(":"), credentials)
+        self._secrets = [each for each in secrets if each and len(each) >= _SECRET]
+        self._timeout_s = timeout if client is None else _seconds(client.timeout)
+        self._max_retries = max_retries if client is None else client.max_retries
+        self._pace = Pace()
+        self._reached = False  # some HTTP came back
+        self._answered = False  # and once it was an answer
+        self._last_answer = -math.inf
+        self._lost = 0
 
     async def post(self, path: str, body: dict[str, Any]) -> Reply | GradeFailure:
         """Send one request.
@@ -102,6 +133,8 @@ class Wire:
             On an HTTP error.
         UnreachableError
             If nothing ever answered.
+        ServerError
+            If the server asks to be left alone for long, or answers no more.
         """
         return await on_loop(self._post(path, body))
 
@@ -117,15 +150,15 @@ class Wire:
         lower = message.lower()
         if "content_filter" in lower or "content management policy" in lower:
             return GradeFailure(status="filtered", message="the provider's content filter refused the item")
-        if code == 413 or "context_length" in lower or "context length" in lower or "context size" in lower:
+        if code == 413 or (code == 429 and "too large" in lower) or any(said in lower for said in _TOO_LONG):
             return GradeFailure(status="too_long", message=f"the item does not fit: {message}")
         if "logprobs" in lower and code in {400, 403, 422}:
-            raise NoLogprobsError(f"{model} at {self.server} refuses logprobs: {message}; {_LOGPROBS_ADVICE}")
+            raise NoLogprobsError(f"{model} at {self.server} refuses logprobs: {message}; {WAYS_OUT}")
         if code in {401, 403}:
             raise ServerError(f"{self.server} refuses the key (HTTP {code}): {message}")
-        if code == 404 or (code == 400 and "model" in lower and ("not found" in lower or "invalid model" in lower)):
+        if code == 404 or (code == 400 and "model" in lower and any(said in lower for said in _NO_MODEL)):
             raise ServerError(f"{self.server} has no model {model!r} (HTTP {code}); {await on_loop(self._served())}")
-        if code == 429 and "insufficient_quota" in lower:
+        if code == 402 or "insufficient_quota" in lower:
             raise ServerError(f"the quota at {self.server} is used up: {message}", retryable=True)
         return GradeFailure(status="server_error", message=f"HTTP {code}: {message}")
 
@@ -135,40 +168,137 @@ class Wire:
             await on_loop(self._client.close())
 
     async def _post(self, path: str, body: dict[str, Any]) -> Reply | GradeFailure:
-        """Send one request and decode what comes."""
+        """Send one request, again where that may help, and count what comes of it."""
+        tried = await self._once(path, body)
+        if tried.again is not None:
+            tried = await self._again(tried, path, body)
+        if tried.again is None:
+            self._lost = 0
+        else:
+            self._lost += 1
+            if self._answered and self._lost >= _LOST:
+                said = tried.result.message if isinstance(tried.result, GradeFailure) else str(tried.result)
+                raise ServerError(
+                    f"the last {self._lost} requests to {self.server} all failed, the last with: {said}; what is done is kept",
+                    retryable=True,
+                )
+        if isinstance(tried.result, Exception):
+            raise tried.result
+        return tried.result
+
+    async def _again(self, first: _Tried, path: str, body: dict[str, Any]) -> _Tried:
+        """Try until it succeeds or trying is at an end."""
+        import tenacity
+
+        known: list[_Tried] = [first]
+        began, failed = time.monotonic(), 0
+        jitter = tenacity.wait_random_exponential(multiplier=_BACKOFF_S, max=_MAX_BACKOFF_S)
+
+        async def attempt() -> _Tried:
+            return known.pop() if known else await self._once(path, body)
+
+        def enough(state: tenacity.RetryCallState) -> bool:
+            nonlocal failed
+            if _outcome(state).again == "too fast":
+                return self._max_retries == 0 or time.monotonic() - began > _MAX_WAIT_S
+            failed += 1
+            # a server that has never answered is not waited for as one that has
+            return failed > (self._max_retries if self._answered else min(1, self._max_retries))
+
+        retrying = tenacity.AsyncRetrying(
+            retry=lambda state: _outcome(state).again is not None,
+            stop=enough,
+            wait=lambda state: _outcome(state).floor_s + jitter(state),
+            retry_error_callback=_outcome,
+        )
+        tried: _Tried = await retrying(attempt)
+        if tried.again == "too fast" and self._max_retries and self._last_answer < began:  # it is not this item
+            said = f"{self.server} says too fast for {_MAX_WAIT_S:.0f} s, however slowly it is asked: {tried.result}"
+            raise ServerError(f"{said}; try again later: what is done is kept", retryable=True)
+        return tried
+
+    async def _once(self, path: str, body: dict[str, Any]) -> _Tried:
+        """Send one request at the server's pace, and decode what comes."""
+        import aiohttp
         import httpx2
         import openai
 
-        started = time.perf_counter()
-        # a server that has never answered is not waited for as one that has
-        options: Any = {} if self._answered else {"max_retries": min(1, self._client.max_retries)}
+        turn = await self._pace.enter()
+        tried: _Tried | None = None
         try:
-            response = await self._client.post(path, body=body, cast_to=httpx2.Response, options=options)
-        except openai.APIStatusError as error:
-            raise Rejected(error.status_code, _error_message(error)) from None
-        except openai.APIConnectionError as error:
-            return self._connection_failure(error)
-        latency = time.perf_counter() - started
+            started = time.perf_counter()
+            try:
+                async with asyncio.timeout(self._timeout_s):  # the SDK's own is for one read, which a slow drip never exceeds
+                    response = await self._client.post(path, body=body, cast_to=httpx2.Response, options={"max_retries": 0})
+                tried = self._decoded(response, time.perf_counter() - started)
+            except openai.APIStatusError as error:
+                tried = self._refused(error)
+            except (TimeoutError, openai.APIConnectionError, aiohttp.ClientError) as error:  # the last: what is no HTTP
+                tried = self._unconnected(error)
+        finally:
+            again = None if tried is None else tried.again
+            self._pace.leave(turn, faster=tried is not None and again is None, slower=again in {"too fast", "too slow"})
+        return tried
+
+    def _decoded(self, response: httpx2.Response, latency_s: float) -> _Tried:
+        """Read a body that came with status 200."""
+        self._reached = True
         try:
-            decoded = json.loads(response.content)
+            content = self._without_secrets(response.content)
+            decoded = json.loads(content)
         except (ValueError, RecursionError):
             kind = response.headers.get("content-type", "no content type")
-            return GradeFailure(status="server_error", message=f"the server sent no JSON ({kind}, {len(response.content)} bytes)")
-        self._answered = True
-        return Reply(body=decoded, usage=_usage(decoded), latency_s=latency)
+            said = f"the server sent no JSON ({kind}, {len(response.content)} bytes)"
+            return _Tried(result=GradeFailure(status="server_error", message=said), again="failed")
+        reply = Reply(body=decoded, usage=usage_in(decoded), latency_s=latency_s, raw=content)
+        trouble = error_in(decoded)
+        if trouble is not None and is_transient(*trouble):
+            return _Tried(result=reply, again="too fast" if trouble[0] == 429 else "failed")
+        self._answered, self._last_answer = True, time.monotonic()
+        return _Tried(result=reply)
 
-    def _connection_failure(self, error: openai.APIConnectionError) -> GradeFailure:
-        """Stop a run whose server never answered; one that did is given the next item."""
+    def _refused(self, error: openai.APIStatusError) -> _Tried:
+        """Read an HTTP error: the request's, the moment's, or the whole run's."""
+        self._reached = True
+        code, message = error.status_code, self._without_secrets(error_words(error.body or error.message))
+        rejected = Rejected(code, message)
+        headers = error.response.headers
+        if not is_transient(code, message) or headers.get("x-should-retry") == "false":
+            return _Tried(result=rejected)
+        floor_s = retry_after(headers, time.time())
+        if floor_s is None and code == 429 and is_daily(message):
+            return _Tried(result=ServerError(f"the day's quota at {self.server} is used up: {message}", retryable=True))
+        if floor_s is not None and floor_s > _MAX_WAIT_S:
+            said = f"{self.server} asks to be left alone for {floor_s:,.0f} s (HTTP {code}: {message})"
+            return _Tried(result=ServerError(f"{said}; try again then: what is done is kept", retryable=True))
+        if code in {429, 503} and floor_s:
+            self._pace.hold(floor_s)
+        large = code == 429 and "too large" in message.lower()  # one request beyond what a minute allows
+        again: _Again | None = None if large else "too fast" if code == 429 else "failed"
+        return _Tried(result=rejected, again=again, floor_s=floor_s or 0.0)
+
+    def _without_secrets(self, said: AnyStr) -> AnyStr:
+        """Take the key out of what a server says, should it repeat it: words of servers stand on grades and in files."""
+        for secret in self._secrets:
+            found, hidden = (secret, "…") if isinstance(said, str) else (secret.encode(), "…".encode())
+            if found in said:
+                said = said.replace(found, hidden)
+        return said
+
+    def _unconnected(self, error: Exception) -> _Tried:
+        """Read what was no answer; where the server never answered, nothing can be done."""
         import httpx2
         import openai
 
         # aiohttp's transport calls a refused connection a connect timeout
-        if isinstance(error, openai.APITimeoutError) and not isinstance(error.__cause__, httpx2.ConnectTimeout):
-            return GradeFailure(status="timeout", message="no answer in time, tries included")
+        refused = isinstance(error.__cause__, httpx2.ConnectTimeout)
+        if isinstance(error, TimeoutError) or (isinstance(error, openai.APITimeoutError) and not refused):
+            return _Tried(result=GradeFailure(status="timeout", message="no answer in time, tries included"), again="too slow")
         reason = " ".join(str(error.__cause__ or error).split())
-        if not self._answered:
-            raise UnreachableError(f"nothing answers at {self.server} ({reason}); is it up, and the address right up to /v1?")
-        return GradeFailure(status="server_error", message=f"the connection broke: {reason}")
+        if not self._reached:
+            said = f"nothing answers at {self.server} ({reason}); is it up, and the address right up to /v1?"
+            return _Tried(result=UnreachableError(said), again="failed")
+        return _Tried(result=GradeFailure(status="server_error", message=f"the connection broke: {reason}"), again="failed")
 
     async def _served(self) -> str:
         """Say which models the server serves."""
@@ -178,15 +308,27 @@ class Wire:
             names = [model.id async for model in self._client.models.list()]
         except (openai.OpenAIError, ValueError, TypeError, AttributeError):  # the last three: a listing that is not OpenAI's
             return "it does not list what it serves; is the address right up to /v1?"
-        return f"it serves {', '.join(sorted(names)[:20])}{' …' if len(names) > 20 else ''}" if names else "it serves none"
+        names = [self._without_secrets(name) for name in sorted(names)]
+        return f"it serves {', '.join(names[:20])}{' …' if len(names) > 20 else ''}" if names else "it serves none"
 
 
-def _new_client(base_url: str | None, api_key: str | None, timeout: float, max_retries: int) -> openai.AsyncOpenAI:
+def _credentials(base_url: str | None) -> tuple[str | None, str | None]:
+    """Take «user:password» out of an address; None where there is none."""
+    found = re.match(r"(\w+://)?([^/]*)@(.*)", base_url or "", re.DOTALL)
+    return (None, base_url) if found is None else (found[2], f"{found[1] or ''}{found[3]}")
+
+
+def _new_client(
+    base_url: str | None, api_key: str | None, timeout: float, max_retries: int, *, credentials: str | None
+) -> openai.AsyncOpenAI:
     """Open a client over the SDK's fastest transport."""
+    import httpx2
     import openai
 
     if base_url is not None and not base_url.lower().startswith(("http://", "https://")):
         raise UserError(f"base_url {base_url!r}: an address begins with http:// or https://")
+    if credentials is not None and api_key is not None:
+        raise UserError(f"there are credentials in the address of {base_url} and a key besides; a request can carry one of them")
     if base_url is not None and api_key is None:
         api_key = "none"  # most local servers want no key, and a key for OpenAI is nobody else's business
     if base_url is None and api_key is None and not os.environ.get("OPENAI_API_KEY"):
@@ -194,10 +336,20 @@ def _new_client(base_url: str | None, api_key: str | None, timeout: float, max_r
     transport = openai.DefaultAioHttpClient()
     try:
         return openai.AsyncOpenAI(
-            base_url=base_url, api_key=api_key, timeout=timeout, max_retries=max_retries, http_client=transport
+            base_url=base_url,
+            api_key=api_key,
+            timeout=timeout,
+            max_retries=max_retries,
+            http_client=transport,
+            default_headers=None if credentials is None else {"Authorization": _basic(credentials)},
         )
-    except ValueError as error:  # an address that is none
+    except (ValueError, httpx2.InvalidURL) as error:  # an address that is none
         raise UserError(f"base_url {base_url!r} is no address: {error}") from None
+
+
+def _basic(credentials: str) -> str:
+    """Write credentials as a header (RFC 7617)."""
+    return f"Basic {base64.b64encode(unquote(credentials).encode()).decode()}"
 
 
 def _is_async(client: Any) -> bool:
@@ -207,28 +359,26 @@ def _is_async(client: Any) -> bool:
     return isinstance(client, openai.AsyncOpenAI)
 
 
-def _error_message(error: openai.APIStatusError) -> str:
-    """Take the server's own words, with its code, in one line."""
-    body = error.body
-    if isinstance(body, Mapping):
-        inner = body.get("error", body)
-        inner = inner if isinstance(inner, Mapping) else {"message": inner}
-        said = [str(inner.get(key)) for key in ("message", "detail", "code", "param") if inner.get(key)]
-        text = " · ".join(said) or str(body)
-    else:
-        text = str(body or error.message)
-    return " ".join(text.split())[:500]
+def _seconds(timeout: Any) -> float | None:
+    """Take one number of seconds from a client's own timeout, which may be several; None is no limit."""
+    seconds: float | None = getattr(timeout, "read", timeout)
+    return seconds
 
 
-def _usage(body: Any) -> Usage | None:
-    """Read the tokens that the server counted."""
-    usage = body.get("usage") if isinstance(body, Mapping) else None
-    if not isinstance(usage, Mapping):
-        return None
-    details = usage.get("prompt_tokens_details")
-    cached = details.get("cached_tokens") if isinstance(details, Mapping) else None
-    counts = [
-        count if isinstance(count, int) else None
-        for count in (usage.get("prompt_tokens"), usage.get("completion_tokens"), cached)
-    ]
-    return Usage(input_tokens=counts[0], output_tokens=counts[1], cached_tokens=counts[2])
+_Again = Literal["failed", "too fast", "too slow"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Tried:
+    """One try: what it comes to if no other follows, why another may help, and the least seconds before it."""
+
+    result: Reply | GradeFailure | Exception
+    again: _Again | None = None
+    floor_s: float = 0.0
+
+
+def _outcome(state: tenacity.RetryCallState) -> _Tried:
+    """The last try."""
+    assert state.outcome is not None  # noqa: S101 - tenacity asks after a try
+    tried: _Tried = state.outcome.result()
+    return tried
