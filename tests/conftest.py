@@ -10,6 +10,12 @@ ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT / "tests"))  # tests/servers is imported as servers, by tests and by benchmarks
 
 
+@pytest.fixture(autouse=True)
+def _own_store(tmp_path, monkeypatch):
+    """No test looks answers up that another one, or the developer, has paid for."""
+    monkeypatch.setenv("ISOGRADE_STORE", str(tmp_path / "answers.sqlite"))
+
+
 @pytest.fixture
 def shared_data():
     """The folder of human-graded sets, which is no part of the project."""

@@ -12,7 +12,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-GRADED = {"saf2_en unseen questions", "saf1_de"}
+GRADED = {"saf2_en unseen questions", "saf1_de", "saf2_en withheld"}
+
+
+def gold_levels(rows: Sequence[dict[str, Any]]) -> NDArray[np.float64]:
+    """Gold on the rubric's scale, 0 to 4."""
+    low, high = (np.array([row["gold_scale"][end] for row in rows], dtype=np.float64) for end in (0, 1))
+    return 4 * (np.array([row["gold"] for row in rows]) - low) / (high - low)
 
 
 def token_f1(expected: str, output: str) -> float:

@@ -8,7 +8,7 @@ import json
 import os
 import random
 from collections import defaultdict
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -23,7 +23,10 @@ Row = dict[str, Any]
 
 @dataclass(frozen=True, kw_only=True)
 class Mix:
-    """Share of each source among what is trained on: human-graded sets, what is made of them, what is made by program."""
+    """Share of each source among what is trained on: human-graded sets, what is made of them, what is made by program.
+
+    `compared` is the share of the makers in `comparing.py`, of the second run.
+    """
 
     human: dict[str, float]
     derived: float
@@ -31,6 +34,7 @@ class Mix:
     makers: Makers
     seed: int
     n: int
+    compared: float = 0.0
 
 
 # The first figures on the parts kept apart said: more of Beetle, less of EVOUNA, points in other languages. The second mix takes
@@ -75,13 +79,13 @@ def rows(name: str) -> list[Row]:
         return [json.loads(line) for line in lines]
 
 
-def _hash(text: str) -> str:
+def digest(text: str) -> str:
     return hashlib.sha256(text.encode()).hexdigest()
 
 
 def held_out_groups(nq: list[Row]) -> set[str]:
     """The questions of `evouna_nq` with the lowest hashes; never trained on."""
-    return set(sorted({row["group"] for row in nq}, key=_hash)[:HELD_OUT_QUESTIONS])
+    return set(sorted({row["group"] for row in nq}, key=digest)[:HELD_OUT_QUESTIONS])
 
 
 def _level(row: Row) -> float:
@@ -133,8 +137,8 @@ _TRANSLATE = (
 class Pool:
     """Human rows, drawn so that none of a set's levels dominates and none comes back before its class is used up."""
 
-    def __init__(self, seed: int) -> None:
-        self.sets = training_rows()
+    def __init__(self, seed: int, *, withheld: Collection[str] = ()) -> None:
+        self.sets = {name: [r for r in members if r["group"] not in withheld] for name, members in training_rows().items()}
         self._seed = seed
         self._classes = {name: defaultdict(list) for name in self.sets}
         self.correct: dict[tuple[str, str], list[Row]] = defaultdict(list)
@@ -286,7 +290,8 @@ def longer(pool: Pool, rng: random.Random) -> Example:
     return replace(example, output=" ".join(parts), target=target)
 
 
-DERIVED_MAKERS: tuple[tuple[Callable[[Pool, random.Random], Example], float], ...] = (
+PoolMakers = tuple[tuple[Callable[[Pool, random.Random], Example], float], ...]
+DERIVED_MAKERS: PoolMakers = (
     (identical, 0.06),
     (empty, 0.10),
     (other_question, 0.12),
@@ -298,15 +303,16 @@ DERIVED_MAKERS: tuple[tuple[Callable[[Pool, random.Random], Example], float], ..
 )
 
 
-def _mixed(mix: Mix) -> list[Example]:
+def mixed(mix: Mix, pool: Pool, comparing: PoolMakers = ()) -> list[Example]:
     """Draw the sources at random; the draw is for 40,000 examples, of which the first are taken."""
-    rng, pool = random.Random(mix.seed), Pool(mix.seed)
-    kinds = [*mix.human, "derived", "generated"]
-    weights = [*mix.human.values(), mix.derived, mix.generated]
+    rng = random.Random(mix.seed)
+    kinds = [*mix.human, "derived", "generated", "compared"]
+    weights = [*mix.human.values(), mix.derived, mix.generated, mix.compared]
     made = []
     for kind in rng.choices(kinds, weights, k=40_000)[: mix.n]:
-        if kind == "derived":
-            (maker,) = rng.choices([m for m, _ in DERIVED_MAKERS], [w for _, w in DERIVED_MAKERS])
+        if kind in {"derived", "compared"}:
+            makers = DERIVED_MAKERS if kind == "derived" else comparing
+            (maker,) = rng.choices([m for m, _ in makers], [w for _, w in makers])
             made.append(maker(pool, rng))
         elif kind == "generated":
             (make,) = rng.choices([m for m, _ in mix.makers], [w for _, w in mix.makers])
@@ -317,8 +323,8 @@ def _mixed(mix: Mix) -> list[Example]:
 
 
 def training_examples() -> list[Example]:
-    """Draw the training set in its order: all sources mixed, the second mix after the first."""
-    return [*_mixed(FIRST), *_mixed(SECOND)]
+    """Draw the first run's training set in its order: all sources mixed, the second mix after the first."""
+    return [example for mix in (FIRST, SECOND) for example in mixed(mix, Pool(mix.seed))]
 
 
 def evaluation_rows() -> dict[str, list[Row]]:

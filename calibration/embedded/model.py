@@ -216,6 +216,13 @@ class Judge:
         )
         self.rotations = torch.polar(torch.ones_like(angles), angles).to(torch.complex64)
 
+    def load(self, adapter: Path) -> None:
+        """Take LoRA's parameters from a GGUF adapter."""
+        for tensor in gguf.GGUFReader(adapter).tensors:
+            values = torch.from_numpy(np.array(tensor.data, dtype=np.float32))
+            assert values.shape == self.parameters[tensor.name].shape
+            self.parameters[tensor.name] = values
+
     def _linear(self, x: Tensor, layer: int, fused: int) -> Tensor:
         names = [f"blk.{layer}.{name}.weight" for name in FUSED[fused]]
         a = torch.cat([self.parameters[f"{name}.lora_a"] for name in names])

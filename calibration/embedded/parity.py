@@ -38,11 +38,8 @@ def dequantised(model: Path, copy: Path) -> Path:
 
 def by_torch(args: argparse.Namespace, data: Data, indices: list[int]) -> NDArray[np.float32]:
     judge = Judge(args.model, seed=0, dtype=torch.float32)
-    for tensor in gguf.GGUFReader(args.adapter).tensors:
-        values = torch.from_numpy(np.array(tensor.data, dtype=np.float32))
-        assert values.shape == judge.parameters[tensor.name].shape
-        judge.parameters[tensor.name] = values
-    return grade(judge, data, indices, 1500).numpy()
+    judge.load(args.adapter)
+    return grade(judge, data.prefix, [data.items[i] for i in indices], data.labels, 1500).numpy()
 
 
 def by_llama_cpp(args: argparse.Namespace, data: Data, indices: list[int]) -> NDArray[np.float32]:

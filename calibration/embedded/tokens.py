@@ -15,7 +15,6 @@ from isograde.records import Item
 from isograde.rubric import load_rubric
 
 RUBRIC = "answer_correctness"
-MAX_TOKENS = 900
 
 
 class Tokenizer:
@@ -29,15 +28,19 @@ class Tokenizer:
         params.n_ctx, params.n_parallel, params.warmup, params.verbosity = 512, 1, False, 0
         params.cpuparams.n_threads = 1
         self._server = xllamacpp.Server(params)
-        self._connection = http.client.HTTPConnection(self._server.listening_address.removeprefix("http://"))
+        self._address = self._server.listening_address.removeprefix("http://")
         self._rubric = load_rubric(RUBRIC)
         shown = self._template(Example(source="", input="?", expected="?", output="?", target=(0, 0, 0, 0, 0)))
         self._system = shown[: shown.index("<|im_start|>user")]
         self.system = self._tokens(self._system)
 
     def _post(self, path: str, body: object) -> dict:
-        self._connection.request("POST", path, json.dumps(body), {"Content-Type": "application/json"})
-        return json.loads(self._connection.getresponse().read())
+        connection = http.client.HTTPConnection(self._address)
+        connection.request("POST", path, json.dumps(body), {"Content-Type": "application/json"})
+        try:
+            return json.loads(connection.getresponse().read())
+        finally:
+            connection.close()
 
     def _template(self, example: Example) -> str:
         item = Item(input=example.input, expected=example.expected, output=example.output)
@@ -67,8 +70,8 @@ def common_prefix(items: Sequence[Sequence[int]]) -> int:
     return next((i for i, (a, b) in enumerate(zip(low, high, strict=False)) if a != b), len(low))
 
 
-def save(path: Path, tokenizer: Tokenizer, examples: Sequence[Example]) -> None:
-    """Tokenise; drop what is longer than `MAX_TOKENS` or blank; write one compressed file."""
+def save(path: Path, tokenizer: Tokenizer, examples: Sequence[Example], *, max_tokens: int = 900) -> None:
+    """Tokenise; drop what is longer than `max_tokens` or blank; write one compressed file."""
     for example in examples[:100]:
         assert tokenizer.whole(example) == [*tokenizer.system, *tokenizer.item(example)], example
     kept, ids = [], []
@@ -76,7 +79,7 @@ def save(path: Path, tokenizer: Tokenizer, examples: Sequence[Example]) -> None:
         if min(len(t.strip()) for t in (example.input, example.expected, example.output)) == 0:
             continue
         tokens = tokenizer.item(example)
-        if len(tokens) <= MAX_TOKENS:
+        if len(tokens) <= max_tokens:
             kept.append(i)
             ids.append(np.array(tokens, dtype=np.uint16))
     np.savez_compressed(

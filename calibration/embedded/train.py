@@ -13,7 +13,7 @@ import itertools
 import json
 import os
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -25,7 +25,7 @@ from model import Batch, Judge
 from tokens import common_prefix
 from torch import Tensor
 
-WARM_UP, DECAY_FROM, AVERAGE = 0.02, 0.5, 0.98
+WARM_UP, AVERAGE = 0.02, 0.98
 
 
 class Data:
@@ -63,23 +63,24 @@ def loss_of(logprobs: Tensor, labels: Tensor, targets: Tensor) -> Tensor:
     return (-(targets * levels).sum(-1) + 0.5 * ranked - 0.1 * mass.squeeze(-1)).sum()
 
 
-def rate(seen: int, planned: int) -> float:
-    """Share of the peak learning rate: linear warm-up, constant, linear decay to a fiftieth."""
-    at = seen / planned
-    return min(1.0, (at + 1e-3) / WARM_UP, max(0.02, (1 - at) / (1 - DECAY_FROM)))
+def rate(at: float, decay_from: float) -> float:
+    """Share of the peak learning rate at a share of the run: linear warm-up, constant, linear decay to a fiftieth."""
+    return min(1.0, (at + 1e-3) / WARM_UP, max(0.02, (1 - at) / (1 - decay_from)))
 
 
-def grade(judge: Judge, data: Data, indices: list[int], budget: int) -> Tensor:
-    """Level probabilities of some items, shape (n, 5), with the observed mass behind them, shape (n, 6)."""
-    out, pack = [], []
+def grade(judge: Judge, prefix: np.ndarray, items: Sequence[np.ndarray], labels: Tensor, budget: int) -> Tensor:
+    """Level probabilities of items behind one prefix, then the observed mass behind them, shape (n, 6); packed up to a budget."""
+    out, pack, tokens = [], [], 0
     with torch.no_grad():
-        for i in [*indices, -1]:
-            if pack and (i < 0 or sum(len(data.items[j]) for j in [*pack, i]) > budget):
-                levels = judge.logprobs(Batch.pack(data.prefix, [data.items[j] for j in pack]))[:, data.labels].exp()
+        for item in [*items, None]:
+            if pack and (item is None or tokens + len(item) > budget):
+                levels = judge.logprobs(Batch.pack(prefix, pack))[:, labels].exp()
                 mass = levels.sum(-1, keepdim=True)
                 out.append(torch.cat([levels / mass, mass], dim=1))
-                pack = []
-            pack.append(i)
+                pack, tokens = [], 0
+            if item is not None:
+                pack.append(item)
+                tokens += len(item)
     return torch.cat(out)
 
 
@@ -97,6 +98,10 @@ class Run:
         self.optimizer = torch.optim.AdamW([self.flat], lr=args.lr, betas=(0.9, 0.98), weight_decay=0.01, fused=True)
         self.average = self.flat.detach().clone()
         self.step = self.seen = 0
+        if args.start and not args.checkpoint.exists():
+            with torch.no_grad():
+                self.flat.copy_(torch.load(args.start, weights_only=True)["flat_average"])
+                self.average.copy_(self.flat)
         if args.checkpoint.exists():
             state = torch.load(args.checkpoint, weights_only=True)
             with torch.no_grad():
@@ -120,7 +125,7 @@ class Run:
         dist.all_reduce(sums)
         self.flat.grad /= sums[0]
         torch.nn.utils.clip_grad_norm_([self.flat], 1.0)
-        self.optimizer.param_groups[0]["lr"] = self.args.lr * rate(self.seen, self.args.planned)
+        self.optimizer.param_groups[0]["lr"] = self.args.lr * rate(self.seen / self.args.planned, self.args.decay_from)
         self.optimizer.step()
         self.optimizer.zero_grad(set_to_none=False)
         self.step, self.seen = self.step + 1, self.seen + int(sums[0])
@@ -131,8 +136,8 @@ class Run:
         """Grade the parts kept apart with the averaged parameters, and log the figures."""
         self.judge.parameters = self.named(self.average)
         graded = torch.zeros(len(self.apart.items), 6)
-        own = range(self.rank, len(graded), self.args.workers)
-        graded[own.start :: own.step] = grade(self.judge, self.apart, list(own), 1500)
+        own = slice(self.rank, None, self.args.workers)
+        graded[own] = grade(self.judge, self.apart.prefix, self.apart.items[own], self.apart.labels, 1500)
         dist.all_reduce(graded)
         self.log(evaluation=figures(self.args.work, self.apart.kept, graded.numpy()))
 
@@ -154,6 +159,8 @@ class Run:
 
     def __call__(self) -> None:
         """Train until the planned number of examples."""
+        if self.args.start and self.seen == 0:
+            self.evaluate()
         batches = self.data.batches(self.args.budget, self.seen)
         saved, timed, losses = time.monotonic(), (time.monotonic(), self.seen), []
         while (
@@ -166,6 +173,7 @@ class Run:
                 self.log(loss=round(float(np.mean(losses)), 4), per_s=round(speed, 2), lr=self.optimizer.param_groups[0]["lr"])
                 timed, losses = (time.monotonic(), self.seen), []
             if before // self.args.evaluate_every < self.seen // self.args.evaluate_every or self.seen >= self.args.planned:
+                self.checkpoint()
                 self.evaluate()
                 timed = (time.monotonic(), self.seen)
             if time.monotonic() - saved > self.args.checkpoint_s:
@@ -191,6 +199,8 @@ def main() -> None:
     parser.add_argument("--work", type=Path, required=True)
     parser.add_argument("--planned", type=int, required=True, help="examples after which the learning rate has run out")
     parser.add_argument("--lr", type=float, default=1e-3)
+    parser.add_argument("--decay-from", type=float, default=0.5, help="share of the run after which the learning rate falls")
+    parser.add_argument("--start", type=Path, help="the checkpoint whose average a second run starts from")
     parser.add_argument("--budget", type=int, default=600, help="item tokens of a worker's batch")
     parser.add_argument("--workers", type=int, default=2)
     parser.add_argument("--seed", type=int, default=4)

@@ -22,6 +22,7 @@ async def bounded(
     concurrency: int,
     ordered: bool,
     ready: Callable[[], bool] = lambda: True,
+    stopped: Callable[[], bool] = lambda: False,
 ) -> AsyncGenerator[R, None]:
     """Work through a source with a bounded number of tasks, in flat memory.
 
@@ -37,6 +38,8 @@ async def bounded(
         Whether results come in the order of the source or as they are finished.
     ready : callable
         Until it says True, one task runs at a time.
+    stopped : callable
+        Once it says True, no further task is begun; those under way are waited for.
 
     Yields
     ------
@@ -44,7 +47,7 @@ async def bounded(
         What ``work`` returned. An exception of the source or of ``work`` ends the reading; it is raised after all that was under
         way has been yielded.
     """
-    window = _Window(source, work, concurrency=concurrency, ordered=ordered, ready=ready)
+    window = _Window(source, work, concurrency=concurrency, ordered=ordered, ready=ready, stopped=stopped)
     try:
         while True:
             window.refill()
@@ -74,9 +77,10 @@ class _Window(Generic[T, R]):
         concurrency: int,
         ordered: bool,
         ready: Callable[[], bool],
+        stopped: Callable[[], bool],
     ) -> None:
         self._source, self._work = iter(source), work
-        self._concurrency, self._ordered, self._ready = concurrency, ordered, ready
+        self._concurrency, self._ordered, self._ready, self._stopped = concurrency, ordered, ready, stopped
         self.running: dict[asyncio.Task[R], int] = {}
         self.wake = asyncio.Event()
         self.problem: BaseException | None = None
@@ -90,6 +94,9 @@ class _Window(Generic[T, R]):
         ahead = self._concurrency * _AHEAD
         while self._reading and self._next_in - self._next_out < ahead:
             if len(self.running) >= (self._concurrency if self._ready() else 1):
+                return
+            if self._stopped():
+                self._reading = False
                 return
             try:
                 element = next(self._source)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 import warnings
-from collections.abc import AsyncGenerator, AsyncIterator, Iterable, Mapping, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import replace
 from functools import lru_cache
@@ -12,25 +12,26 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
 from isograde.applied import Calibration
-from isograde.backends import Backend, Reply
+from isograde.asked import Asked, Trust, truncation
+from isograde.backends import Backend
 from isograde.backends.loop import run
 from isograde.datasets import Row, read_rows
-from isograde.errors import CaveatWarning, NoLogprobsError, ServerError, UserError
+from isograde.errors import CaveatWarning, UserError
 from isograde.flow import bounded
-from isograde.logprobs import read_response
-from isograde.prompt import InvalidItemError, is_blank, render
-from isograde.records import Grade, GradeFailure, Item, LevelDistribution, Method, verdict
+from isograde.methods import Seen, certain_lowest, way_of
+from isograde.prompt import InvalidItemError, is_blank
+from isograde.records import Grade, GradeFailure, Item, Method, verdict
 from isograde.rubric import Rubric, load_rubric
+from isograde.store import Store
 
 if TYPE_CHECKING:
     import openai
 
     from isograde.calibration import Calibrator
 
-__all__ = ["Judge", "grades"]
+__all__ = ["Judge", "graded", "grades"]
 
 _SERVER_OPTIONS = {"top_logprobs", "max_tokens", "prefill", "timeout", "max_retries"}
-_HOPELESS = 5  # failures in a row, without any answer before, after which the server is given up
 
 
 class Judge:
@@ -57,6 +58,14 @@ class Judge:
     calibrator : Calibrator, str, pathlib.Path or None
         A fitted calibrator or its JSON file; every grade then carries ``calibrated`` beside the raw values. It must have been
         fitted on this very judge. None is applied unasked.
+    method : {"answer_token", "sampling", "reasoning_first"} or None
+        How the model is read: from the logprobs of one answer token; by counting sampled answers, where a server shows no
+        logprobs; or from the answer token after a reasoning. None is the backend's own way. Written on every grade, and
+        calibrated apart.
+    samples : int or None
+        Answers an item: 10 for sampling, 1 for reasoning first unless given.
+    store : Store, str, pathlib.Path or None
+        Where answers are kept as they arrive: what is on file is not asked again. None keeps nothing.
     top_logprobs, max_tokens, prefill, timeout, max_retries
         See :class:`isograde.backends.chat.ChatBackend`; for servers only.
 
@@ -86,6 +95,9 @@ class Judge:
         concurrency: int | None = None,
         min_mass: float = 0.5,
         calibrator: Calibrator | str | Path | None = None,
+        method: str | None = None,
+        samples: int | None = None,
+        store: Store | str | Path | None = None,
         **options: Any,
     ) -> None:
         self.rubric = load_rubric(rubric)
@@ -97,11 +109,16 @@ class Judge:
                 "backend stands in place of model, base_url, api_key, client and their options; give one or the other"
             )
         self.backend = backend
+        self.way = way_of(method, samples, backend.methods, prefill=bool(options.get("prefill")))
         self.concurrency = backend.concurrency if concurrency is None else concurrency
         if self.concurrency < 1:
             raise UserError(f"concurrency must be at least 1, is {self.concurrency}")
-        self._trust = _Trust()
-        self._calibration = None if calibrator is None else Calibration(calibrator, self.rubric)
+        self._trust = Trust(decides=self.way.method == "decision_model")
+        self.calibration = None if calibrator is None else Calibration(calibrator, self.rubric)
+        self.store = Store(store) if isinstance(store, str | Path) else store
+        self._owns_store = self.store is not store
+        if self.store is not None and hasattr(backend, "remember_in"):
+            backend.remember_in(self.store)
 
     @property
     def proven(self) -> bool:
@@ -110,8 +127,9 @@ class Judge:
 
     def with_rubric(self, rubric: str | Path | Rubric) -> Judge:
         """Give a judge of another rubric on the same backend; a calibrator stays behind with its own rubric."""
-        other = Judge(rubric=rubric, backend=self.backend, concurrency=self.concurrency, min_mass=self.min_mass)
-        other._trust = self._trust
+        shared: dict[str, Any] = {"backend": self.backend, "store": self.store}
+        other = Judge(rubric=rubric, concurrency=self.concurrency, min_mass=self.min_mass, **shared)
+        other._trust, other.way = self._trust, self.way
         return other
 
     def score(self, item: Item | Mapping[str, Any] | None = None, /, **fields: Any) -> Grade | GradeFailure:
@@ -191,6 +209,8 @@ class Judge:
     def close(self) -> None:
         """Release what the backend holds."""
         run(self.backend.aclose())
+        if self.store is not None and self._owns_store:
+            self.store.close()
 
     def __enter__(self) -> Self:
         return self
@@ -212,21 +232,17 @@ class Judge:
         Grade or GradeFailure
         """
         about: dict[str, Any] = {"item": item, "index": index, "rubric": self.rubric.name}
-        if (
-            "output" in self.rubric.fields
-            and item.output is not None
-            and is_blank(item.output)
-            and self.rubric.blank_output != "ask"
-        ):
+        if self._by_rule(item):
             if self.rubric.blank_output == "fail":
                 return GradeFailure(
                     status="blank_output", message=f"the output is blank, and {self.rubric.name} fails it", **about
                 )
-            return self._built(_certain_lowest(self.rubric), method="blank_output", **about)
+            return self._built(certain_lowest(self.rubric), method="blank_output", **about)
         several = len(item.references) if "expected" in self.rubric.fields else 1
+        asked = self._asked()
         best: Grade | None = None
         for reference in range(max(1, several)):
-            grade = await self._ask(item, reference, about)
+            grade = await self._ask(asked, item, reference, about)
             if isinstance(grade, GradeFailure):
                 return (
                     grade if several <= 1 else replace(grade, message=f"reference {reference + 1} of {several}: {grade.message}")
@@ -236,65 +252,108 @@ class Judge:
             if best is None or _rank(grade) > _rank(best):
                 best = grade
         assert best is not None  # noqa: S101 - the loop runs at least once
-        return best
+        return replace(best, question_fingerprint=asked.fingerprint, stored=asked.n_new == 0)
 
-    async def _ask(self, item: Item, reference: int, about: dict[str, Any]) -> Grade | GradeFailure:
+    def question_fingerprint(self, item: Item) -> str | None:
+        """Tell what the grade of an item would say as its own ``question_fingerprint``, without asking."""
+        if self._by_rule(item):
+            return None
+        asked = self._asked()
+        try:
+            for reference in range(max(1, len(item.references) if "expected" in self.rubric.fields else 1)):
+                asked.about(self.way.prompt(self.rubric, item, reference), self.rubric.labels)
+        except InvalidItemError:
+            return None
+        return asked.fingerprint
+
+    def _by_rule(self, item: Item) -> bool:
+        """Tell whether the rubric's rule for blank outputs decides."""
+        blank = "output" in self.rubric.fields and item.output is not None and is_blank(item.output)
+        return blank and self.rubric.blank_output != "ask"
+
+    def _asked(self) -> Asked:
+        """Begin to ask about one item."""
+        return Asked(self.backend, self.store, adapter=self.backend.adapter(self.rubric))
+
+    async def _ask(self, asked: Asked, item: Item, reference: int, about: dict[str, Any]) -> Grade | GradeFailure:
         """Ask about one item against one reference."""
         try:
-            prompt = render(self.rubric, item, reference=reference)
+            prompt = self.way.prompt(self.rubric, item, reference)
         except InvalidItemError as error:
             return GradeFailure(status="invalid_item", message=str(error), **about)
         self._trust.check()
         if caveat := self.backend.caveat(self.rubric):
             _warn_once(caveat)
-        reply = await self.backend.ask(prompt, self.rubric.labels)
-        seen = reply if isinstance(reply, GradeFailure) else read_response(reply.body, self.rubric.labels, min_mass=self.min_mass)
+        before = asked.n_new
+        seen = await self.way.seen(asked, prompt, self.rubric.labels, min_mass=self.min_mass)
+        if isinstance(seen, Seen):
+            seen = truncation(prompt, seen.usage) or seen
         if isinstance(seen, GradeFailure):
-            self._trust.failed(seen)
+            if asked.n_new > before:
+                self._trust.failed(seen)
             return replace(seen, **about)
-        self._trust.proven = True
-        return self._built(seen, method="answer_token", reply=reply if isinstance(reply, Reply) else None, **about)
+        if asked.n_new > before:
+            self._trust.proven = True
+            await asked.keep()
+        return self._built(seen, method=self.way.method, shape=asked.shape, **about)
 
-    def _built(self, seen: LevelDistribution, *, method: Method, reply: Reply | None = None, **about: Any) -> Grade:
+    def _built(self, seen: Seen, *, method: Method, shape: str | None = None, **about: Any) -> Grade:
         """Write the grade with all that it was made from."""
         grade = Grade(
-            **verdict(seen, self.rubric),
+            **verdict(seen.distribution, self.rubric),
             **about,
-            distribution=seen,
+            distribution=seen.distribution,
             rubric_fingerprint=self.rubric.fingerprint,
-            prompt_fingerprint=self.backend.prompt_fingerprint,
+            prompt_fingerprint=self.way.fingerprint(shape or self.backend.prompt_fingerprint),
             model=self.backend.model,
             adapter=self.backend.adapter(self.rubric),
-            caveat=None if reply is None else self.backend.caveat(self.rubric),
+            caveat=None if method == "blank_output" else self.backend.caveat(self.rubric),
             server=self.backend.server,
             method=method,
-            usage=None if reply is None else reply.usage,
-            latency_s=None if reply is None else reply.latency_s,
+            samples=seen.samples,
+            usage=seen.usage,
+            latency_s=seen.latency_s,
         )
-        return grade if self._calibration is None else self._calibration.applied(grade)
+        return grade if self.calibration is None else self.calibration.applied(grade)
 
 
 def grades(
-    rows: Iterable[Row], judges: Sequence[Judge], *, ordered: bool
+    rows: Iterable[Row], judges: Sequence[Judge], *, ordered: bool, stopped: Callable[[], bool] = lambda: False
 ) -> AsyncGenerator[tuple[Row, Grade | GradeFailure], None]:
     """Grade every row by every judge; the judges share one backend (:meth:`Judge.with_rubric`).
+
+    Parameters
+    ----------
+    rows : iterable of Row
+    judges : sequence of Judge
+    ordered : bool
+    stopped : callable
+        Once it says True, nothing further is begun; what is under way is waited for.
 
     Yields
     ------
     tuple of Row and Grade or GradeFailure
         With ``ordered`` row by row, each by the judges in their order; else as they are finished.
     """
+    return graded(((judge, row) for row in rows for judge in judges), judges, ordered=ordered, stopped=stopped)
+
+
+def graded(
+    tasks: Iterable[tuple[Judge, Row]], judges: Sequence[Judge], *, ordered: bool, stopped: Callable[[], bool] = lambda: False
+) -> AsyncGenerator[tuple[Row, Grade | GradeFailure], None]:
+    """Grade each of some rows by the judge that stands beside it; as :func:`grades`."""
 
     async def work(task: tuple[Judge, Row]) -> tuple[Row, Grade | GradeFailure]:
         judge, row = task
         return row, await judge.grade(row.item, index=row.index)
 
     return bounded(
-        ((judge, row) for row in rows for judge in judges),
+        tasks,
         work,
         concurrency=judges[0].concurrency,
         ordered=ordered,
         ready=lambda: judges[0].proven,
+        stopped=stopped,
     )
 
 
@@ -336,35 +395,3 @@ def _tell(said: str) -> None:
 def _rank(grade: Grade) -> float:
     """Order the grades against several references: by expected level, or by credit for a choice."""
     return grade.expected_level if grade.score is None else grade.score
-
-
-def _certain_lowest(rubric: Rubric) -> LevelDistribution:
-    """All mass on level 0, which the rubric gives a blank output."""
-    return LevelDistribution(labels=rubric.labels, probabilities=(1.0, *[0.0] * (len(rubric.labels) - 1)), observed_mass=1.0)
-
-
-class _Trust:
-    """What is known of a server: asked one item at a time until it has given one distribution, given up where it never does."""
-
-    def __init__(self) -> None:
-        self.proven = False
-        self._failures = 0
-        self._last: GradeFailure
-
-    def failed(self, failure: GradeFailure) -> None:
-        """Stop the run where the server never showed what is needed."""
-        if self.proven or failure.status in {"filtered", "too_long", "low_mass"}:
-            return
-        if failure.status == "no_logprobs":
-            raise NoLogprobsError(
-                f"the server's first answer shows no usable logprobs ({failure.message}); use a model or a server that shows "
-                "them, or the embedded model (no --model)"
-            )
-        self._failures += 1
-        self._last = failure
-
-    def check(self) -> None:
-        """Stop before another request where the first ones all failed."""
-        if not self.proven and self._failures >= _HOPELESS:
-            said = f"the first {self._failures} requests all failed, the last with {self._last.status}: {self._last.message}"
-            raise ServerError(said, retryable=True)

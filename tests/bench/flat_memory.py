@@ -29,7 +29,7 @@ BODY = {"choices": [{"message": {"content": "4"}, "logprobs": {"content": [{**TO
 class Instant:
     """A backend that answers at once."""
 
-    model, server, concurrency, prompt_fingerprint = "instant", None, 64, "none"
+    model, server, concurrency, prompt_fingerprint, methods = "instant", None, 64, "none", ("answer_token",)
 
     def adapter(self, _rubric: object) -> None:
         """None."""

@@ -11,7 +11,12 @@ import click
 
 from isograde import __version__
 from isograde.cli.calibrate import calibrate
+from isograde.cli.check import check
+from isograde.cli.compare import compare
 from isograde.cli.demo import demo
+from isograde.cli.doctor import doctor
+from isograde.cli.estimate import estimate
+from isograde.cli.plan import plan
 from isograde.cli.rubrics import rubrics
 from isograde.cli.sample import sample
 from isograde.cli.score import score
@@ -23,11 +28,11 @@ _EPILOG = """
 \b
 Exit codes:
   0    done
-  1    a gate failed (--fail-under)
+  1    a gate failed (--fail-under, --fail-if-worse-by …), or check found a move
   2    a mistake in what was asked: arguments, file, column, rubric
   3    more rows failed than --max-failures allows
   4    the model or its server cannot be used
-  130  interrupted; what was finished is in the output
+  130  interrupted; what was finished is kept, and the same command goes on
 """
 
 
@@ -43,9 +48,14 @@ def cli() -> None:
 
 cli.add_command(demo)
 cli.add_command(score)
+cli.add_command(doctor)
 cli.add_command(rubrics)
 cli.add_command(sample)
 cli.add_command(calibrate)
+cli.add_command(check)
+cli.add_command(plan)
+cli.add_command(compare)
+cli.add_command(estimate)
 
 
 def _said(

@@ -4,14 +4,20 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from isograde.backends.weights import cache_dir
 from isograde.errors import UserError
+from isograde.methods import CHOSEN
 from isograde.rubric import Rubric
+from isograde.store import Store
 
-__all__ = ["api_key", "column_map", "data_options", "model_options", "scale"]
+if TYPE_CHECKING:
+    from isograde.backends.systemone import SystemOneBackend
+
+__all__ = ["api_key", "column_map", "data_options", "model_options", "opened_store", "scale", "store_options", "systemone"]
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -22,6 +28,12 @@ def model_options(command: F) -> F:
         [
             click.option("--model", help="Model at a server, or a path to a .gguf file. Without it: the embedded model."),
             click.option("--base-url", help="Address of an OpenAI-compatible server, up to /v1."),
+            click.option("--wire", type=click.Choice(["chat", "systemone"]), default="chat", show_default=True,
+                         help="How the server is spoken to: chat completions, or System One (a decision model)."),
+            click.option("--method", type=click.Choice(CHOSEN),
+                         help="How grades are read; answer_token (logprobs of one token) unless given."),
+            click.option("--samples", type=click.IntRange(min=1),
+                         help="Answers a row: 10 with --method sampling, 1 with reasoning_first unless given."),
             click.option("--api-key-env", metavar="NAME", help="Environment variable that holds the server's key."),
             click.option("--rubric", "rubrics", multiple=True, default=["answer_correctness"], show_default=True,
                          help="Shipped name or path of a rubric; may be given several times."),
@@ -32,6 +44,19 @@ def model_options(command: F) -> F:
             click.option("--prefill", is_flag=True, default=None, help="Open the assistant's turn with «Level: » at the server."),
             click.option("--timeout", type=click.FloatRange(min=0, min_open=True),
                          help="Seconds for one try at a server, 60 unless given; up to four more follow."),
+        ]
+    ):  # fmt: skip
+        command = option(command)
+    return command
+
+
+def store_options(command: F) -> F:
+    """Add the options that choose where answers are kept."""
+    for option in reversed(
+        [
+            click.option("--store", metavar="PATH", envvar="ISOGRADE_STORE", show_envvar=True,
+                         help="File in which every answer is kept and looked up; in the user's cache unless given."),
+            click.option("--no-store", is_flag=True, help="Keep no answers and look none up."),
         ]
     ):  # fmt: skip
         command = option(command)
@@ -52,6 +77,30 @@ def data_options(command: F) -> F:
     ):  # fmt: skip
         command = option(command)
     return command
+
+
+def opened_store(path: str | None, *, without: bool) -> Store | None:
+    """Open the file of answers; where the cache folder cannot be written, say so and go on without.
+
+    Raises
+    ------
+    UserError
+        If the file that is named, or the one in the cache, cannot be used as one.
+    """
+    if without:
+        return None
+    if path is not None:
+        return Store(path)
+    folder = cache_dir()
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        writable = os.access(folder, os.W_OK)
+    except OSError:
+        writable = False
+    if not writable:
+        click.echo(f"isograde: {folder} cannot be written, so no answers are kept (--store PATH keeps them elsewhere)", err=True)
+        return None
+    return Store(folder / "answers.sqlite")
 
 
 def column_map(columns: tuple[str, ...], rubrics: Iterable[Rubric]) -> dict[str, str]:
@@ -103,3 +152,19 @@ def api_key(name: str | None) -> str | None:
     if not os.environ.get(name):
         raise UserError(f"--api-key-env {name}: this environment variable is not set")
     return os.environ[name]
+
+
+def systemone(**given: Any) -> SystemOneBackend:
+    """Open a decision model's wire with the options that were given.
+
+    Raises
+    ------
+    UserError
+        If one of them is for chat completions only.
+    """
+    from isograde.backends.systemone import SystemOneBackend
+
+    for name in ("max_tokens", "prefill"):
+        if given.pop(name) is not None:
+            raise UserError(f"--{name.replace('_', '-')}: a decision model generates nothing; leave it out with --wire systemone")
+    return SystemOneBackend(**{name: value for name, value in given.items() if value is not None})

@@ -13,14 +13,15 @@ from pydantic import ValidationError
 
 from isograde.applied import judge_of
 from isograde.backends.loop import run
-from isograde.calibration import Calibrator, JudgeFingerprint
+from isograde.calibration import Calibrator, JudgeFingerprint, SignalCalibrator
 from isograde.datasets import Row
 from isograde.errors import CalibrationError, DataError
 from isograde.judge import Judge, grades
-from isograde.records import Calibrated, Grade, GradeFailure, Item, LevelDistribution, Usage
-from isograde.runs.results import FailureLine, GradeLine
+from isograde.records import Calibrated, Grade, GradeFailure, Item, LevelDistribution, LevelInterval, Samples, Usage
+from isograde.runs.results import CalibratedLine, FailureLine, GradeLine
+from isograde.runs.signals import Signals, fitted_signals, table_of
 
-__all__ = ["Labelled", "fitted", "graded_by", "read_grades", "reported", "with_grades", "with_scores"]
+__all__ = ["Labelled", "fitted", "grade_of", "graded_by", "read_grades", "read_line", "reported", "with_grades", "with_scores"]
 
 if TYPE_CHECKING:
     from isograde.report import CalibrationReport
@@ -41,26 +42,36 @@ class Labelled:
     n_levels : int
     score_range : tuple of float or None
         The plain scores that stand for the lowest and the highest level.
+    signals : Signals or None
+        What a calibrator of several signals is fitted on, in place of one of the judge alone.
     """
 
     rows: tuple[Row, ...]
     grades: tuple[Grade | GradeFailure, ...] | None
-    scores: tuple[float, ...] | None
+    scores: tuple[float | None, ...] | None
     n_levels: int
     score_range: tuple[float, float] | None = None
+    signals: Signals | None = None
 
 
-def graded_by(judge: Judge, rows: Sequence[Row], *, on_grade: Callable[[Row, Grade | GradeFailure], Any]) -> Labelled:
-    """Grade the labelled rows."""
+def graded_by(
+    judge: Judge,
+    rows: Sequence[Row],
+    *,
+    on_grade: Callable[[Row, Grade | GradeFailure], Any],
+    stopped: Callable[[], bool] = lambda: False,
+) -> Labelled:
+    """Grade the labelled rows; only as far as ``stopped`` lets it come."""
 
     async def collect() -> list[Grade | GradeFailure]:
         collected = []
-        async for row, grade in grades(rows, [judge], ordered=True):
+        async for row, grade in grades(rows, [judge], ordered=True, stopped=stopped):
             on_grade(row, grade)
             collected.append(grade)
         return collected
 
-    return Labelled(rows=tuple(rows), grades=tuple(run(collect())), scores=None, n_levels=len(judge.rubric.labels))
+    found = tuple(run(collect()))
+    return Labelled(rows=tuple(rows[: len(found)]), grades=found, scores=None, n_levels=len(judge.rubric.labels))
 
 
 def read_grades(path: Path) -> dict[tuple[str, str], GradeLine | FailureLine]:
@@ -75,7 +86,7 @@ def read_grades(path: Path) -> dict[tuple[str, str], GradeLine | FailureLine]:
     try:
         with path.open(encoding="utf-8", newline="\n") as file:
             for number, text in enumerate(file, 1):
-                line = _line(text, f"{path}, line {number}")
+                line = read_line(text, f"{path}, line {number}")
                 lines[line.id, line.rubric] = line
     except (OSError, UnicodeDecodeError) as error:
         raise DataError(f"{path}: {getattr(error, 'strerror', None) or 'is no UTF-8 text'}") from None
@@ -84,8 +95,14 @@ def read_grades(path: Path) -> dict[tuple[str, str], GradeLine | FailureLine]:
     return lines
 
 
-def _line(text: str, where: str) -> GradeLine | FailureLine:
-    """Read one line of a file of grades."""
+def read_line(text: str, where: str) -> GradeLine | FailureLine:
+    """Read one line of a file of grades.
+
+    Raises
+    ------
+    DataError
+        If it is none; ``where`` is what the message calls it.
+    """
     try:
         content = json.loads(text)
         graded = isinstance(content, dict) and content.get("status") == "graded"
@@ -116,12 +133,12 @@ def with_grades(rows: Sequence[Row], path: Path, *, rubric: str | None = None) -
         line = lines.get((row.key, rubric))
         if line is None:
             raise DataError(f"{row.place} (id {row.key!r}) has a gold label but no grade by {rubric} in {path}; grade it first")
-        joined.append(_grade(line, row.item))
+        joined.append(grade_of(line, row.item))
     n_levels = next((len(grade.probabilities) for grade in joined if isinstance(grade, Grade)), 5)
     return Labelled(rows=tuple(rows), grades=tuple(joined), scores=None, n_levels=n_levels)
 
 
-def _grade(line: GradeLine | FailureLine, item: Item) -> Grade | GradeFailure:
+def grade_of(line: GradeLine | FailureLine, item: Item) -> Grade | GradeFailure:
     """Make of a line what it was written from."""
     about: dict[str, Any] = {"item": item, "index": line.index, "rubric": line.rubric}
     if isinstance(line, FailureLine):
@@ -152,14 +169,25 @@ def _grade(line: GradeLine | FailureLine, item: Item) -> Grade | GradeFailure:
         model=line.model,
         method=line.method,
         adapter=line.adapter,
-        calibrated=None if line.calibrated is None else Calibrated(**dict(line.calibrated)),
+        calibrated=None if line.calibrated is None else _calibrated(line.calibrated),
         caveat=line.caveat,
         reference_index=line.reference_index,
+        samples=None
+        if line.n_samples is None
+        else Samples(n=line.n_samples, n_invalid=line.n_invalid or 0, sd=line.expected_level_sd),
         usage=Usage(input_tokens=line.input_tokens, output_tokens=line.output_tokens, cached_tokens=line.cached_tokens),
         latency_s=line.latency_s,
         server=line.server,
+        question_fingerprint=line.question_fingerprint,
+        stored=True,
         **about,
     )
+
+
+def _calibrated(line: CalibratedLine) -> Calibrated:
+    """Make of a line's calibrated values what they were written from."""
+    content = dict(line)
+    return Calibrated(**content | {"interval": None if line.interval is None else LevelInterval(**dict(line.interval))})
 
 
 def with_scores(rows: Sequence[Row], column: str, *, n_levels: int, score_range: tuple[float, float] | None = None) -> Labelled:
@@ -188,7 +216,7 @@ def with_scores(rows: Sequence[Row], column: str, *, n_levels: int, score_range:
     return Labelled(rows=tuple(rows), grades=None, scores=tuple(scores), n_levels=n_levels, score_range=score_range)
 
 
-def fitted(labelled: Labelled, *, label_source: str | None, rng: int | None = None) -> Calibrator:
+def fitted(labelled: Labelled, *, label_source: str | None, rng: int | None = None) -> Calibrator | SignalCalibrator:
     """Fit a calibrator to all labelled rows that the judge could grade.
 
     Parameters
@@ -201,13 +229,19 @@ def fitted(labelled: Labelled, *, label_source: str | None, rng: int | None = No
 
     Returns
     -------
-    Calibrator
+    Calibrator, or SignalCalibrator where there are signals
 
     Raises
     ------
     CalibrationError
         If nothing was graded, or the grades are of several judges.
     """
+    if labelled.signals is not None:
+        judge = _one_judge(
+            [grade for grade in labelled.grades or () if isinstance(grade, Grade) and grade.method != "blank_output"]
+        )
+        about: dict[str, Any] = {"n_levels": labelled.n_levels, "judge": judge, "label_source": label_source, "rng": rng}
+        return fitted_signals(labelled.rows, labelled.signals, **about)
     if labelled.scores is not None:
         kept: list[tuple[Row, Any]] = list(zip(labelled.rows, labelled.scores, strict=True))
         judge = None
@@ -233,13 +267,16 @@ def reported(labelled: Labelled, *, label_source: str | None, title: str, rng: i
     from isograde.report import calibration_report
 
     plain: dict[str, Any] = {"n_levels": labelled.n_levels, "score_range": labelled.score_range}
+    signals = labelled.signals
+    given: Any = labelled.grades if labelled.grades is not None else list(labelled.scores or ())
     return calibration_report(
-        labelled.grades if labelled.grades is not None else list(labelled.scores or ()),
+        given,
         [row.gold for row in labelled.rows],
         raters=[row.raters for row in labelled.rows],
         items=[row.item for row in labelled.rows],
         label_source=label_source,
         title=title,
+        signals=None if signals is None else table_of(labelled.rows, signals, n_levels=labelled.n_levels, rng=rng),
         rng=rng,
         **(plain if labelled.grades is None else {}),
     )

@@ -15,17 +15,19 @@ from pydantic import BaseModel, ConfigDict
 
 from isograde.datasets import Row
 from isograde.errors import UserError
-from isograde.records import FailureStatus, Grade, GradeFailure, Method
+from isograde.records import Calibrated, FailureStatus, Grade, GradeFailure, Method
 
 if TYPE_CHECKING:
-    from isograde.report import CalibrationReport, RunReport
+    from isograde.report.models import Report
 
 __all__ = [
     "FailureLine",
     "GradeLine",
     "ResultWriter",
     "grades_file",
+    "json_line",
     "line_of",
+    "line_text",
     "new_file",
     "report_file",
     "safe_cell",
@@ -44,6 +46,18 @@ class _Line(BaseModel):
     rubric: str
 
 
+class IntervalLine(BaseModel):
+    """As :class:`isograde.records.LevelInterval`."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    low: float
+    high: float
+    levels: tuple[str, ...]
+    confidence_level: float
+    reason: str | None = None
+
+
 class CalibratedLine(BaseModel):
     """As :class:`isograde.records.Calibrated`."""
 
@@ -53,6 +67,7 @@ class CalibratedLine(BaseModel):
     score: float
     probabilities: dict[str, float]
     p_pass: float
+    interval: IntervalLine | None = None  # not in the lines of versions that had no intervals
 
 
 class GradeLine(_Line):
@@ -71,6 +86,9 @@ class GradeLine(_Line):
     missing_levels: tuple[str, ...]
     prefix_probability: float | None
     reference_index: int | None
+    n_samples: int | None = None
+    n_invalid: int | None = None
+    expected_level_sd: float | None = None
     calibrated: CalibratedLine | None
     caveat: str | None
     gold: float | None
@@ -80,6 +98,7 @@ class GradeLine(_Line):
     method: Method
     rubric_fingerprint: str
     prompt_fingerprint: str
+    question_fingerprint: str | None = None  # not in the lines of the first version
     server: str | None
     input_tokens: int | None
     output_tokens: int | None
@@ -139,13 +158,17 @@ def line_of(row: Row, grade: Grade | GradeFailure) -> GradeLine | FailureLine:
         missing_levels=seen.missing_levels,
         prefix_probability=seen.prefix_probability,
         reference_index=grade.reference_index,
-        calibrated=None if grade.calibrated is None else CalibratedLine.model_construct(**asdict(grade.calibrated)),
+        n_samples=grade.samples and grade.samples.n,
+        n_invalid=grade.samples and grade.samples.n_invalid,
+        expected_level_sd=grade.samples and grade.samples.sd,
+        calibrated=None if grade.calibrated is None else _calibrated(grade.calibrated),
         caveat=grade.caveat,
         model=grade.model,
         adapter=grade.adapter,
         method=grade.method,
         rubric_fingerprint=grade.rubric_fingerprint,
         prompt_fingerprint=grade.prompt_fingerprint,
+        question_fingerprint=grade.question_fingerprint,
         server=grade.server,
         input_tokens=usage and usage.input_tokens,
         output_tokens=usage and usage.output_tokens,
@@ -154,21 +177,36 @@ def line_of(row: Row, grade: Grade | GradeFailure) -> GradeLine | FailureLine:
     )
 
 
+def _calibrated(values: Calibrated) -> CalibratedLine:
+    """Write the calibrated values of a line."""
+    content = asdict(values)
+    interval = content.pop("interval")
+    return CalibratedLine.model_construct(
+        **content, interval=None if interval is None else IntervalLine.model_construct(**interval)
+    )
+
+
 _ORDER = [*GradeLine.model_fields]
 _GRADES = (".jsonl", ".ndjson", ".csv", "")  # a name without an ending is a pipe or a device
 _REPORTS = {".html": "to_html", ".md": "to_markdown", ".json": "to_json"}
 _CALIBRATED = ("level", "score", "p_pass")
+_INTERVAL = ("low", "high")
 _NESTED = {"probabilities", "metadata", "calibrated", "expected_level_bounds"}
 _CELLS = [name for name in _ORDER if name not in _NESTED] + ["expected_level_low", "expected_level_high"]
 
 
-def _json(line: GradeLine | FailureLine) -> str:
-    """Write one line of JSON that any reader takes: no NaN, no lone surrogates, no line break but the last."""
+def line_text(line: GradeLine | FailureLine) -> str:
+    """Write a graded row or a failure as JSON."""
     content = {name: getattr(line, name) for name in _ORDER if name in type(line).model_fields}
     if isinstance(line, FailureLine):
         content["message"] = line.message
     elif line.calibrated is not None:
-        content["calibrated"] = dict(line.calibrated)
+        content["calibrated"] = line.calibrated.model_dump()
+    return json_line(content)
+
+
+def json_line(content: Mapping[str, Any]) -> str:
+    """Write one line of JSON that any reader takes: no NaN, no lone surrogates, no line break but the last."""
     try:
         text = json.dumps(content, ensure_ascii=False, allow_nan=False)
         text.encode()
@@ -253,7 +291,7 @@ def report_file(name: str | Path, *, force: bool, apart_from: Sequence[str | Pat
     return path
 
 
-def write_report(path: Path, report: CalibrationReport | RunReport) -> None:
+def write_report(path: Path, report: Report) -> None:
     """Write a report as its file's name says: HTML, Markdown or JSON."""
     text: str = getattr(report, _REPORTS[path.suffix.lower()])()
     path.write_text(text, encoding="utf-8")
@@ -270,6 +308,8 @@ class ResultWriter:
         Level labels of each rubric of the run; CSV gives each a column.
     force : bool
         Whether a file that is there already is written over.
+    append : bool
+        Whether a file that is there already is gone on with.
 
     Raises
     ------
@@ -277,14 +317,17 @@ class ResultWriter:
         If the file is there already, or cannot be written.
     """
 
-    def __init__(self, target: Path | IO[str], labels: Mapping[str, tuple[str, ...]], *, force: bool = False) -> None:
+    def __init__(
+        self, target: Path | IO[str], labels: Mapping[str, tuple[str, ...]], *, force: bool = False, append: bool = False
+    ) -> None:
         self._target = target
+        self._append = append
         self._labels = list(dict.fromkeys(label for each in labels.values() for label in each))
         self._file: IO[str] | None = None
         self._write: Callable[[GradeLine | FailureLine], Any] | None = None
         self.n_written = 0
         if isinstance(target, Path):
-            new_file(target, force=force)
+            new_file(target, force=force or append)
 
     def write(self, row: Row, grade: Grade | GradeFailure) -> None:
         """Append one line."""
@@ -300,14 +343,14 @@ class ResultWriter:
             self._file = self._target
         else:
             try:
-                self._file = self._target.open("w", encoding="utf-8", newline="", buffering=1)
+                self._file = self._target.open("a" if self._append else "w", encoding="utf-8", newline="", buffering=1)
             except OSError as error:
                 raise UserError(f"{self._target}: cannot be written: {error.strerror}") from None
         file = self._file
         if not (isinstance(self._target, Path) and self._target.suffix.lower() == ".csv"):
-            return lambda line: file.write(_json(line))
+            return lambda line: file.write(line_text(line))
         own = {f"metadata.{name}": name for name in first.metadata}
-        calibrated = [f"calibrated_{name}" for name in _CALIBRATED]
+        calibrated = [f"calibrated_{name}" for name in (*_CALIBRATED, *_INTERVAL)]
         levels = [f"p_{label}" for label in self._labels]
         table = csv.DictWriter(file, [*_CELLS, *calibrated, "message", *levels, *own], restval="", lineterminator="\n")
         table.writeheader()
@@ -335,6 +378,8 @@ def _cells(line: GradeLine | FailureLine) -> dict[str, Any]:
         cells |= {f"p_{label}": p for label, p in line.probabilities.items()}
         if line.calibrated is not None:
             cells |= {f"calibrated_{name}": getattr(line.calibrated, name) for name in _CALIBRATED}
+            if line.calibrated.interval is not None:
+                cells |= {f"calibrated_{name}": getattr(line.calibrated.interval, name) for name in _INTERVAL}
     return {name: safe_cell(value) for name, value in cells.items()}
 
 

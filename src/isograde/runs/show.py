@@ -11,10 +11,16 @@ from rich.text import Text
 
 from isograde.datasets import Row
 from isograde.records import Grade, GradeFailure
+from isograde.report.drift import DriftReport
 from isograde.report.models import CalibrationReport
+from isograde.report.parts import Learning
+from isograde.report.signal_parts import SignalTable
+from isograde.report.text import number, percent, plural
+from isograde.report.wording import with_interval
+from isograde.runs.planning import Plan
 from isograde.runs.summary import Summary
 
-__all__ = ["bar", "calibration_view", "console", "grade_table", "histogram", "plain", "summary_view"]
+__all__ = ["bar", "calibration_view", "console", "drift_view", "grade_table", "histogram", "plain", "plan_view", "summary_view"]
 
 _EIGHTHS = " ▁▂▃▄▅▆▇█"
 
@@ -89,16 +95,25 @@ def summary_view(summary: Summary) -> RenderableType:
         _with_bounds(summary.mean_score, summary.mean_score_bounds, summary.n_failed, "{:.3f}"),
     )
     line("pass rate", _with_bounds(summary.pass_rate, summary.pass_rate_bounds, summary.n_failed, "{:.1%}"))
+    if summary.calibrated:
+        none = "none: this calibration carries no intervals (it is of a version before them, or an index of signals)"
+        width = summary.interval_width
+        line("90 % interval", none if width is None else f"ends {width:.1f} levels apart on average; each line has its own")
     if summary.failures.get("low_mass", 0) > summary.n / 2:
         line("advice", "the model does not answer with a level at once: try --prefill, --max-tokens, or a more capable model")
     if summary.n_gold:
         rho = "not defined (all alike)" if summary.spearman is None else f"{summary.spearman:.2f}"
         raw = ", calibrated" if summary.calibrated else ", not calibrated"
         line("against gold", f"MAE {summary.mae:.2f} levels, Spearman {rho} (n = {summary.n_gold}{raw})")
+    if summary.n_kept:
+        line("kept", f"{summary.n_kept} rows were in the output already")
+    if summary.n_stored:
+        line("stored", f"{summary.n_stored} rows were answered from the store, unasked")
     cached = f" ({summary.cached_tokens:,} from the prefix cache)" if summary.cached_tokens else ""
     if summary.input_tokens:
         line("tokens", f"{summary.input_tokens:,} in{cached}, {summary.output_tokens:,} out")
-    per_second = f", {summary.n / summary.seconds:.1f} items a second" if summary.seconds > 0 else ""
+    n_asked = summary.n - summary.n_kept - summary.n_stored
+    per_second = f", {n_asked / summary.seconds:.1f} items a second" if summary.seconds > 0 and n_asked else ""
     line("time", f"{summary.seconds:.1f} s{per_second}")
     return Group(Text(plain(summary.rubric), style="bold underline"), lines, histogram(summary))
 
@@ -147,4 +162,71 @@ def calibration_view(report: CalibrationReport) -> RenderableType:
         table.add_row(Text(name), Text(value), Text(interval))
     source = f", labels: {plain(report.label_source)}" if report.label_source else ""
     counts = f"{report.n_used} labelled rows in {report.n_groups} groups, {report.n_failed} failed{source}"
-    return Group(Text(plain(report.trust_answer.sentence), style="bold"), Text(counts), table)
+    found = [] if report.intervals is None else [report.intervals.answer]
+    if report.habits is not None and any(row.shown for row in report.habits.rows):
+        found.append(report.habits.answer)
+    said = [Text(plain(answer.sentence)) for answer in found]
+    signals = [] if report.signal_table is None else [Text(), _signals_view(report.signal_table)]
+    return Group(Text(plain(report.trust_answer.sentence), style="bold"), Text(counts), table, *said, *signals)
+
+
+def _signals_view(signals: SignalTable) -> RenderableType:
+    """Lay out what each signal is worth, and what it costs."""
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    for name in ("signal", "MAE", "RPS", "Δ RPS (95 %)", "ρ", "tokens", "s"):
+        table.add_column(name, no_wrap=True)
+    for row in signals.rows:
+        change = row.rps_difference
+        shown = "" if change is None else f"{number(change.value, 3)} ({number(change.low, 3)} to {number(change.high, 3)})"
+        errors = (number(row.mae.value, 3), number(row.rps.value, 3), shown, number(row.spearman.value))
+        costs = (number(row.tokens, 0), number(row.seconds, 3))
+        table.add_row(Text(plain(row.name)), *(Text(cell) for cell in (*errors, *costs)))
+    left_out = f"; {plural(signals.n_left_out, 'row')} left out for want of a signal" if signals.n_left_out else ""
+    counts = f"signals on {signals.n} rows in {signals.n_groups} groups, out of fold; tokens and seconds are a row's{left_out}"
+    return Group(Text(plain(signals.answer.sentence), style="bold"), Text(counts), table)
+
+
+def drift_view(report: DriftReport) -> RenderableType:
+    """Lay out a drift check's sentences and its looks."""
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    for name in ("of", "look", "change", "adjusted p", ""):
+        table.add_column(name, no_wrap=True)
+    for look in report.looks:
+        value = percent(look.estimate.value) if look.unit == "share" else with_interval(look.estimate)
+        table.add_row(
+            *(Text(cell) for cell in (look.about, look.name, value, f"{look.p_adjusted:.3f}", "moved" if look.moved else ""))
+        )
+    said = [Text(plain(answer.sentence), style="bold") for answer in (report.judge_answer, report.data_answer)]
+    details = [Text(plain(detail)) for answer in (report.judge_answer, report.data_answer) for detail in answer.details]
+    rate = (
+        f"At most {percent(report.alpha)} of such checks alarm falsely; the smallest change that counts is {report.tolerance:g}."
+    )
+    return Group(*said, *details, table, Text(rate))
+
+
+def plan_view(plan: Plan) -> RenderableType:
+    """Lay out what more labels would buy."""
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    for name in ("labels in all", "mean score known to ±, labels alone", "with the judge"):
+        table.add_column(name, justify="right", no_wrap=True)
+    for budget in plan.budgets:
+        widths = ("–" if width is None else f"{width:.3f}" for width in (budget.labels_only, budget.with_judge))
+        table.add_row(f"{budget.n:,}", *widths)
+    size, drawn = plan.allocation.n_items, plan.allocation.n_drawn
+    strata = ", ".join(f"{n} of {of:,}" for n, of in zip(drawn, size, strict=True))
+    pilot = f"{plan.n_pilot} labels in {plan.n_groups} groups, of {plan.n_rows:,} rows; {plan.n_frame:,} can be drawn."
+    chosen = f"Next: {len(plan.drawn)} rows, by calibrated level from low to high: {strata}."
+    saved = f"Their interval should be {percent(1 - plan.narrower)} narrower than that of as many drawn evenly."
+    learning = [] if plan.learning is None else [Text(plan.learning.sentence)]
+    points = [] if plan.learning is None else [_learned(plan.learning)]
+    return Group(Text(pilot, style="bold"), table, *points, *learning, Text(chosen), Text(saved))
+
+
+def _learned(learning: Learning) -> RenderableType:
+    """Lay out how the calibrated error fell."""
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    for name in ("labels", "calibrated MAE, out of fold"):
+        table.add_column(name, justify="right", no_wrap=True)
+    for point in learning.points:
+        table.add_row(f"{point.n:,}", with_interval(point.mae))
+    return table

@@ -27,11 +27,17 @@ class Summary:
         Rows, rows with a grade, rows without.
     failures : dict of str to int
         How many rows failed by which status.
+    n_kept : int
+        Rows that were in the output already, and were kept.
+    n_stored : int
+        Other rows that were answered from the store, unasked.
     n_by_rule : int
         Graded rows whose output is blank and got level 0 by the rubric's rule, unasked.
     calibrated : bool
         Whether the run's grades are calibrated: then the means are those of ``calibrated.score`` and ``p_pass``, and the distance
         to gold is that of ``calibrated.level``.
+    interval_width : float or None
+        Mean width of the calibrated 90 % intervals, in levels; None where there are none.
     mean_score, pass_rate : float or None
         Over the graded rows that have a score; None where there is none.
     raw_mean_score : float or None
@@ -47,7 +53,7 @@ class Summary:
     spearman : float or None
         Rank correlation of expected level and gold; None where it is not defined.
     input_tokens, output_tokens, cached_tokens : int
-        As the server counted them.
+        As the server counted them, for what was asked in this run.
     seconds : float
         Duration of the run.
     """
@@ -58,8 +64,11 @@ class Summary:
     n_graded: int
     n_failed: int
     failures: dict[str, int]
+    n_kept: int
+    n_stored: int
     n_by_rule: int
     calibrated: bool
+    interval_width: float | None
     mean_score: float | None
     raw_mean_score: float | None
     mean_score_bounds: tuple[float, float] | None
@@ -81,33 +90,39 @@ class Tally:
     def __init__(self, rubric: Rubric) -> None:
         self._rubric = rubric
         self._n = self._n_scored = 0
-        self._n_by_rule = 0
+        self._n_by_rule = self._n_kept = self._n_stored = 0
         self._sum = self._raw = self._passed = 0.0
         self._calibrated = False
+        self._width, self._n_intervals = 0.0, 0
         self._failures: Counter[str] = Counter()
         self._levels = [0] * len(rubric.labels)
         self._expected, self._gold = array("d"), array("d")
         self._tokens = [0, 0, 0]
 
-    def add(self, row: Row, grade: Grade | GradeFailure) -> None:
-        """Count one row."""
+    def add(self, row: Row, grade: Grade | GradeFailure, *, kept: bool = False) -> None:
+        """Count one row; ``kept`` where it was in the output already."""
         self._n += 1
+        self._n_kept += kept
         if isinstance(grade, GradeFailure):
             self._failures[grade.status] += 1
             return
         self._levels[grade.level] += 1
+        self._n_stored += grade.stored and not kept
         self._n_by_rule += grade.method == "blank_output"
         if grade.score is not None:
             self._n_scored += 1
             better = grade.calibrated
             self._calibrated = better is not None
+            if better is not None and better.interval is not None:
+                self._width += better.interval.high - better.interval.low
+                self._n_intervals += 1
             self._raw += grade.score
             self._sum += grade.score if better is None else better.score
             self._passed += bool(grade.passed) if better is None else better.p_pass
         if row.gold is not None and self._rubric.scale == "ordered":
             self._expected.append(grade.expected_level if grade.calibrated is None else grade.calibrated.level)
             self._gold.append(row.gold)
-        if grade.usage is not None:
+        if grade.usage is not None and not grade.stored:
             used = grade.usage
             for i, count in enumerate((used.input_tokens, used.output_tokens, used.cached_tokens)):
                 self._tokens[i] += count or 0
@@ -135,8 +150,11 @@ class Tally:
             n_graded=self._n - n_failed,
             n_failed=n_failed,
             failures=dict(self._failures.most_common()),
+            n_kept=self._n_kept,
+            n_stored=self._n_stored,
             n_by_rule=self._n_by_rule,
             calibrated=self._calibrated,
+            interval_width=self._width / self._n_intervals if self._n_intervals else None,
             raw_mean_score=self._raw / self._n_scored if scored else None,
             mean_score=self._sum / self._n_scored if scored else None,
             mean_score_bounds=(self._sum / total, (self._sum + n_failed) / total) if scored else None,
