@@ -1,12 +1,15 @@
 """Fixtures that several parts of the suite share."""
 
 import os
+import signal
 import sys
 from pathlib import Path
 
 import pytest
 
 ROOT = Path(__file__).resolve().parents[1]
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # a shell's background job; commands that are interrupted would inherit it
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 sys.path.insert(0, str(ROOT / "tests"))  # tests/servers is imported as servers, by tests and by benchmarks
 
 

@@ -111,8 +111,10 @@ class Judge:
         self.backend = backend
         self.way = way_of(method, samples, backend.methods, prefill=bool(options.get("prefill")))
         self.concurrency = backend.concurrency if concurrency is None else concurrency
-        if self.concurrency < 1:
-            raise UserError(f"concurrency must be at least 1, is {self.concurrency}")
+        if not isinstance(self.concurrency, int) or self.concurrency < 1:
+            raise UserError(f"concurrency must be a whole number of at least 1, is {self.concurrency!r}")
+        if not (isinstance(min_mass, int | float) and 0 <= min_mass <= 1):
+            raise UserError(f"min_mass must be a number from 0 to 1, is {min_mass!r}")
         self._trust = Trust(decides=self.way.method == "decision_model")
         self.calibration = None if calibrator is None else Calibration(calibrator, self.rubric)
         self.store = Store(store) if isinstance(store, str | Path) else store

@@ -37,6 +37,10 @@ class Instant:
     def caveat(self, _rubric: object) -> None:
         """None."""
 
+    def request(self, prompt: Any, _labels: object) -> dict[str, Any]:
+        """The messages."""
+        return {"messages": prompt.messages()}
+
     async def ask(self, _prompt: object, _labels: object) -> Reply:
         """Answer."""
         return Reply(body=BODY, usage=None, latency_s=0.0)

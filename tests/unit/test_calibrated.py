@@ -5,11 +5,13 @@ import json
 import numpy as np
 import pytest
 
-from isograde import Judge
+from isograde import Item, Judge
 from isograde.calibration import Calibrator
+from isograde.correctness import Correctness, Counts
 from isograde.datasets import Row, read_rows
-from isograde.errors import CalibrationError
+from isograde.errors import CalibrationError, DataError
 from isograde.runs.calibrate import fitted, graded_by, read_grades, with_grades, with_scores
+from isograde.runs.correctness_lines import CorrectnessWriter
 from isograde.runs.results import ResultWriter
 from isograde.runs.score import score
 from servers.stub import StubServer, completion
@@ -147,3 +149,40 @@ def test_what_a_file_of_grades_lacks(judge, rows, tmp_path):
     path.write_text('{"status": "graded"}\n', encoding="utf-8")
     with pytest.raises(Exception, match="line 1: .*id: Field required"):
         read_grades(path)
+
+
+def test_a_row_that_is_graded_twice_is_named(judge, rows, tmp_path):
+    path = tmp_path / "grades.jsonl"
+    with ResultWriter(path, {}) as writer:
+        score(rows, [judge], writer=writer, limit=3)
+    lines = path.read_text(encoding="utf-8").splitlines(keepends=True)
+    path.write_text("".join([*lines, lines[1]]), encoding="utf-8")
+    with pytest.raises(DataError) as caught:
+        read_grades(path)
+    assert str(caught.value) == f"{path}, lines 2 and 4: id '1' is graded twice by answer_correctness; take out one of the two"
+
+
+def test_results_of_another_metric_are_called_so(tmp_path):
+    path = tmp_path / "claims.jsonl"
+    row = Row(item=Item(id="a"), index=0)
+    counts = Counts(tp_response=0, fp=0, tp_reference=0, fn=0)
+    with CorrectnessWriter(path) as writer:
+        writer.write(row, Correctness(value=1.0, f_beta=1.0, counts=counts, rule="identical"))
+    with pytest.raises(DataError) as caught:
+        read_grades(path)
+    assert str(caught.value) == f"{path}, line 1: holds claim_f1 results; this command takes grades by a rubric"
+
+
+@pytest.mark.parametrize(
+    ("column", "said"),
+    [
+        ("gold", "is read as gold, and a judge's scores stand in a column of their own"),
+        ("answer", "is read as output, and a judge's scores stand in a column of their own"),
+        ("label", "is missing, or is read as gold or another field; columns left: other"),
+    ],
+)
+def test_a_column_that_is_read_as_something_else(column, said):
+    rows = list(read_rows([{"answer": "a", "gold": 3, "other": 1}]))
+    with pytest.raises(DataError) as caught:
+        with_scores(rows, column, n_levels=5)
+    assert str(caught.value) == f"row 1 (id '0'), column '{column}': {said}; a score is a finite number"

@@ -20,6 +20,7 @@ from isograde.records import GradeFailure, LevelDistribution
 
 __all__ = ["Finding", "examined"]
 
+_PATIENCE_S = 30.0  # with a server that says too fast: somebody looks on
 _GOOD_MASS = 0.9
 _WHOLE = 1e-3  # what may be missing to 1 where everything is listed
 _FEW_IDS = [10, 11, 12]  # any tokens: whether they are listed is what tells
@@ -74,15 +75,29 @@ async def examined(backend: Backend, prompt: Prompt, labels: tuple[str, ...], *,
         If nothing answers, or the key or the model is refused.
     """
     if isinstance(backend, SystemOneBackend):
-        return await _decisions(backend, prompt, labels)
+        with backend.wire.waiting_at_most(_PATIENCE_S):
+            return await _decisions(backend, prompt, labels)
     if isinstance(backend, ChatBackend):
-        return await _Chat(backend, prompt, labels, min_mass).findings()
+        with backend.wire.waiting_at_most(_PATIENCE_S):
+            return await _Chat(backend, prompt, labels, min_mass).findings()
     return await _in_process(backend, prompt, labels, min_mass)
 
 
 def _read(body: Any, labels: tuple[str, ...]) -> LevelDistribution | GradeFailure:
     """Read an answer, whatever its mass."""
     return read_response(body, labels, min_mass=0.0)
+
+
+def _no_answer(failure: GradeFailure) -> Finding:
+    """Say what to do about a server that gives no answer."""
+    said, advice = failure.message, "try again later"
+    if failure.status == "timeout":
+        advice = "a larger --timeout gives it more time; is the server busy, or still loading the model?"
+    elif "sent no JSON" in said:
+        advice = "is the address right up to /v1?"
+    elif said.startswith("HTTP 5"):
+        advice = "the server is failing: look at its log"
+    return Finding(name="answer", value=failure.status, said=said, verdict="problem", advice=advice)
 
 
 def _of_distribution(seen: LevelDistribution, n_listed: int | None, asked: int | None, min_mass: float) -> list[Finding]:
@@ -138,7 +153,7 @@ class _Chat:
         except NoLogprobsError as error:
             return [Finding(name="logprobs", value=False, said="refused", verdict="problem", advice=str(error))]
         if isinstance(answer, GradeFailure):
-            return [Finding(name="answer", value=answer.status, said=answer.message, verdict="problem", advice="try again later")]
+            return [_no_answer(answer)]
         form = self._backend.form("answer_token")
         served = _served(answer.body)
         found = [
@@ -346,7 +361,7 @@ async def _decisions(backend: SystemOneBackend, prompt: Prompt, labels: tuple[st
     """Examine a decision model's server."""
     answer = await backend.ask(prompt, labels)
     if isinstance(answer, GradeFailure):
-        return [Finding(name="answer", value=answer.status, said=answer.message, verdict="problem")]
+        return [_no_answer(answer)]
     body = answer.body
     served = _served(body)
     found = [

@@ -8,8 +8,11 @@ import json
 import math
 import os
 import re
+import sys
 import time
 import weakref
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, AnyStr, Literal
 from urllib.parse import unquote, urlsplit
@@ -35,6 +38,7 @@ WAYS_OUT = (
 """What a user can do where no logprobs are shown."""
 
 _MAX_WAIT_S = 300.0  # what a server may ask to be left alone for, and how long one item is told that it comes too fast
+_TELL_AFTER_S = 5.0  # of being told that it comes too fast, after which that is said
 _SECRET = 8  # characters from which a key is one: «none» and the like stand for no key
 _BACKOFF_S, _MAX_BACKOFF_S = 0.5, 16.0
 _TOO_LONG = ("context_length", "context length", "context size", "too large to process")
@@ -93,10 +97,12 @@ class Wire:
         timeout: float = 60.0,
         max_retries: int = 4,
     ) -> None:
+        import openai
+
         credentials, base_url = _credentials(base_url)
         self._client = client or _new_client(base_url, api_key, timeout, max_retries, credentials=credentials)
         self._close = weakref.finalize(self, release, self._client.close) if client is None else None
-        if not _is_async(self._client):
+        if not isinstance(self._client, openai.AsyncOpenAI):
             raise UserError("client must be an asynchronous one (AsyncOpenAI, AsyncAzureOpenAI), so that requests can overlap")
         address = urlsplit(str(self._client.base_url))
         self.host = address.hostname or ""
@@ -107,6 +113,8 @@ class Wire:
         self._timeout_s = timeout if client is None else _seconds(client.timeout)
         self._max_retries = max_retries if client is None else client.max_retries
         self._pace = Pace()
+        self._max_wait_s = _MAX_WAIT_S
+        self._told = False
         self._reached = False  # some HTTP came back
         self._answered = False  # and once it was an answer
         self._last_answer = -math.inf
@@ -137,6 +145,15 @@ class Wire:
             If the server asks to be left alone for long, or answers no more.
         """
         return await on_loop(self._post(path, body))
+
+    @contextmanager
+    def waiting_at_most(self, seconds: float) -> Iterator[None]:
+        """Wait for a server that says too fast no longer than this, for a while."""
+        before, self._max_wait_s = self._max_wait_s, seconds
+        try:
+            yield
+        finally:
+            self._max_wait_s = before
 
     async def failure(self, rejected: Rejected, model: str) -> GradeFailure:
         """Turn a rejection that cannot be mended into the item's status, or stop the run.
@@ -200,7 +217,11 @@ class Wire:
         def enough(state: tenacity.RetryCallState) -> bool:
             nonlocal failed
             if _outcome(state).again == "too fast":
-                return self._max_retries == 0 or time.monotonic() - began > _MAX_WAIT_S
+                waited_s = time.monotonic() - began
+                if waited_s > _TELL_AFTER_S and self._last_answer < began and not self._told:
+                    self._told = True
+                    sys.stderr.write(f"isograde: {self.server} says too fast; waiting up to {self._max_wait_s:.0f} s\n")
+                return self._max_retries == 0 or waited_s > self._max_wait_s
             failed += 1
             # a server that has never answered is not waited for as one that has
             return failed > (self._max_retries if self._answered else min(1, self._max_retries))
@@ -213,7 +234,7 @@ class Wire:
         )
         tried: _Tried = await retrying(attempt)
         if tried.again == "too fast" and self._max_retries and self._last_answer < began:  # it is not this item
-            said = f"{self.server} says too fast for {_MAX_WAIT_S:.0f} s, however slowly it is asked: {tried.result}"
+            said = f"{self.server} says too fast for {self._max_wait_s:.0f} s, however slowly it is asked: {tried.result}"
             raise ServerError(f"{said}; try again later: what is done is kept", retryable=True)
         return tried
 
@@ -268,7 +289,7 @@ class Wire:
         floor_s = retry_after(headers, time.time())
         if floor_s is None and code == 429 and is_daily(message):
             return _Tried(result=ServerError(f"the day's quota at {self.server} is used up: {message}", retryable=True))
-        if floor_s is not None and floor_s > _MAX_WAIT_S:
+        if floor_s is not None and floor_s > self._max_wait_s:
             said = f"{self.server} asks to be left alone for {floor_s:,.0f} s (HTTP {code}: {message})"
             return _Tried(result=ServerError(f"{said}; try again then: what is done is kept", retryable=True))
         if code in {429, 503} and floor_s:
@@ -350,13 +371,6 @@ def _new_client(
 def _basic(credentials: str) -> str:
     """Write credentials as a header (RFC 7617)."""
     return f"Basic {base64.b64encode(unquote(credentials).encode()).decode()}"
-
-
-def _is_async(client: Any) -> bool:
-    """Tell the SDK's asynchronous clients from the others without importing it for nothing."""
-    import openai
-
-    return isinstance(client, openai.AsyncOpenAI)
 
 
 def _seconds(timeout: Any) -> float | None:

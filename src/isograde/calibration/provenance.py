@@ -233,4 +233,8 @@ class CalibratorFile(_Frozen):
                     "this calibrator is of several signals, which a judge's grade alone does not have; use it with "
                     "isograde score --metric claim_f1 (AnswerCorrectness), or fit one without --signals"
                 ) from error
+            if where == "format":
+                raise CalibrationError(
+                    f"this calibrator's file has format {first['input']!r}, and this isograde reads 1: fit it anew, or upgrade"
+                ) from error
             raise CalibrationError(f"this is no isograde calibrator: {where}: {first['msg']}") from error

@@ -45,9 +45,9 @@ A pilot first, then what the judge says of all rows, then the next labels:
 def plan(*, file: str, grades_file: str, pilot: str, n_rows: int, output: str | None, rubric: str, **options: Any) -> None:
     """Say what more labels of FILE would buy, and draw the next ones where they tell most.
 
-    From a pilot of labels: how the width of the mean's interval and the calibrated error fall as labels grow. The next rows are
-    drawn at random with known probabilities, more of them where the calibrator is unsure; the sheet is blind and its column
-    inclusion_probability keeps means unbiased.
+    From a pilot of labels: how the width of the interval of these rows' mean (isograde estimate --estimand set) and the
+    calibrated error fall as labels grow. The next rows are drawn at random with known probabilities, more of them where the
+    calibrator is unsure; the sheet is blind and its column inclusion_probability keeps means unbiased.
     """
     loaded = load_rubric(rubric)
     target = None if output is None else new_file(output, force=options["force"], apart_from=[file, grades_file, pilot])

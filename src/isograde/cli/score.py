@@ -34,6 +34,7 @@ from isograde.report.run import RunCollector
 from isograde.runs.correctness_lines import CorrectnessWriter
 from isograde.runs.correctness_summary import CorrectnessSummary
 from isograde.runs.interrupt import gently
+from isograde.runs.lock import locked
 from isograde.runs.results import ResultWriter, grades_file, report_file, write_report
 from isograde.runs.resume import begun
 from isograde.runs.score import plan
@@ -91,6 +92,8 @@ def score(*, file: str, output: str | None, fail_under: float | None, max_failur
         gold_scale=scale(options["gold_scale"]),
         labels=judges[0].rubric.labels,
     )
+    held = None if output is None or output == "-" or options["dry_run"] else Path(output)
+    lock = click.get_current_context().with_resource(locked(held))
     if options.pop("metric") == "claim_f1":
         read = [name for name in (file, options["calibration"]) if name is not None]
         figures = claim_f1(rows, judges, _told_what_is_written, read=read, output=output, **options)
@@ -101,7 +104,7 @@ def score(*, file: str, output: str | None, fail_under: float | None, max_failur
         return
     labels = {judge.rubric.name: judge.rubric.labels for judge in judges}
     force, read = options["force"], [name for name in (file, options["calibration"]) if name is not None]
-    found = None if force or output is None or output == "-" else begun(output)
+    found = None if force or output is None or output == "-" else begun(output, lock=lock)
     target = (
         sys.stdout if output is None or output == "-" else grades_file(output, force=force or found is not None, apart_from=read)
     )
@@ -187,6 +190,9 @@ def exit_code(
 ) -> int:
     """Choose the exit code, and say why where it is not 0."""
     count, share = allowed
+    if summaries and all(summary.unanswered for summary in summaries):
+        click.echo("isograde: no row was graded: the server failed at every one", err=True)
+        return 4
     for summary in summaries:
         if summary.n_failed > (share * summary.n if count is None else count):
             click.echo(

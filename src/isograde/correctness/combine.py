@@ -16,7 +16,7 @@ _REASONS: dict[Rule, str] = {
     "identical": "the response equals the reference",
     "both_refuse": "response and reference both refuse to answer",
     "refusal": "the response refuses to answer",
-    "blank": "one of the two texts is blank",
+    "blank": "the response is blank",
     "one_side": "only one of the two texts makes claims",
     "no_claims": "neither text makes a claim",
 }

@@ -230,19 +230,19 @@ class Scorer:
 
 
 def _missing(item: Item) -> str | None:
-    """Say which field that is needed an item lacks."""
+    """Say which field that is needed an item lacks; a blank response is no gap, but an answer that is worth 0."""
     for name in FIELDS:
         if getattr(item, name) is None or (name == "expected" and not item.references):
             return f"field {name!r} is missing; answer correctness needs it"
-    return "field 'input' is blank; answer correctness needs it" if is_blank(item.input or "") else None
+    for name, texts in (("input", (item.input or "",)), ("expected", item.references)):
+        if any(map(is_blank, texts)):
+            return f"field {name!r} is blank; answer correctness needs it"
+    return None
 
 
 def _ruled(response: str, reference: str) -> _Judged | None:
     """Decide what needs no claims."""
-    blank = [is_blank(response), is_blank(reference)]
-    if all(blank):
-        return _Judged(rule="no_claims")
-    if any(blank):
+    if is_blank(response):
         return _Judged(rule="blank")
     if refuses(response):
         return _Judged(rule="both_refuse" if refuses(reference) else "refusal")

@@ -4,9 +4,9 @@ The segmenter is Wikimedia's ``sentencex`` (MIT, wheels for Linux, macOS and Win
 ``pysbd`` (needs to be told the language, else «।» and «؟» end nothing; 145 times slower; no release since 2021), over
 ``blingfire`` (cuts lists after the number, does not know «।», and «Dr.» ends a German sentence) and over ``wtpsplit`` (a neural
 network with torch or onnxruntime). Told «en», it still ends sentences at «।», «。», «؟» and «۔» and knows the abbreviations of
-English. What it leaves is mended here: each line of a list or table stands alone, a line that was
-only wrapped goes on, and a piece that is only an abbreviation or
-begins in lower case belongs to its neighbour. What is not mended: «Am 3. Oktober» is cut after «3.».
+English. What it leaves is mended here: each line of a list or table stands alone, headings and code
+fences state nothing, a line that was only wrapped goes on, and a piece that is only an abbreviation or begins in lower case
+belongs to its neighbour. What is not mended: «Am 3. Oktober» is cut after «3.».
 """
 
 from __future__ import annotations
@@ -18,7 +18,8 @@ from isograde.errors import UserError
 
 __all__ = ["check_segmenter", "sentences"]
 
-_BULLET = re.compile(r"(?:[-*+•–—·▪●]|#{1,6}|>)\s+")
+_BULLET = re.compile(r"[-*+•–—·▪●>]\s+")
+_NO_CLAIM = re.compile(r"#{1,6}\s.*|(?:`{3,}|~{3,})[^`]*")  # a heading, a code fence
 _RULE = re.compile(r"[\s|:=_*+–—-]*")  # under a table's head, between paragraphs
 _CELLS = re.compile(r"\s*\|\s*")
 _FRAGMENT = re.compile(r"\S{1,4}\.")  # «Ul.», «डॉ.»; also «Yes.», which says nothing by itself
@@ -73,6 +74,8 @@ def _lines(text: str) -> list[str]:
     lines: list[str] = []
     after_row = False
     for line in map(str.strip, text.splitlines()):
+        if _NO_CLAIM.fullmatch(line):
+            continue
         in_table = line.startswith("|")
         if _RULE.fullmatch(line):
             if in_table and after_row:  # names of columns state nothing

@@ -96,6 +96,11 @@ class Columns:
         """Whether there is a column map."""
         return bool(self._map)
 
+    @property
+    def gold_names(self) -> tuple[str, ...]:
+        """The gold label's columns, as they are named."""
+        return ("gold",) if self._gold is None else tuple(self._gold)
+
     def gold_of(self, metadata: Mapping[str, Any]) -> tuple[tuple[Feed, ...], Feed | None]:
         """Find the gold label's columns in an item's metadata."""
         scale = Feed("gold_scale", "gold_scale", itemgetter("gold_scale")) if "gold_scale" in metadata else None

@@ -12,6 +12,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO, Any, TypeAlias
 
+from isograde.datasets.columns import ALIASES
 from isograde.datasets.values import kind, listed, shown, without_nan
 from isograde.errors import DataError, UserError
 
@@ -26,6 +27,7 @@ _BUFFER = 1 << 16
 _BATCH = 256  # rows of Parquet that are in memory at once
 _MAX_CELL = 2**31 - 1
 _JSON_BLANKS = " \t\r\n"
+_KNOWN = {"gold", "gold_scale", "rater_1"}.union(*ALIASES.values())
 
 
 def file_records(path: Path) -> Callable[[], Iterator[Record]]:
@@ -200,12 +202,13 @@ def _object(path: Path, line: int, record: Any) -> dict[str, Any]:
     return record
 
 
-def _separated(delimiter: str) -> Callable[[Path], Iterator[Record]]:
+def _separated(usual: str, *others: str) -> Callable[[Path], Iterator[Record]]:
     """Make the reader of a table whose first line names the columns (RFC 4180)."""
 
     def records(path: Path) -> Iterator[Record]:
         if csv.field_size_limit() < _MAX_CELL:
             csv.field_size_limit(_MAX_CELL)  # the whole process's; it is only ever raised, which takes nothing from anyone
+        delimiter = _delimiter(path, usual, others)
         with _decoded(path, "") as stream:
             rows = _cells(path, csv.reader(stream, delimiter=delimiter, strict=True))
             named = next((cells for _, cells in rows if any(map(str.strip, cells))), None)
@@ -229,6 +232,17 @@ def _separated(delimiter: str) -> Callable[[Path], Iterator[Record]]:
     return records
 
 
+def _delimiter(path: Path, usual: str, others: tuple[str, ...]) -> str:
+    """Take another delimiter where the header says it: some spreadsheets write semicolons where the comma is for decimals."""
+    with _decoded(path, "") as stream:
+        header = next((line for line in stream if line.strip()), "")
+    for other in others:
+        known = [name for name in header.split(other) if name.strip().strip('"') in _KNOWN]
+        if len(known) > 1 and usual not in header:
+            return other
+    return usual
+
+
 def _cells(path: Path, reader: Any) -> Iterator[tuple[int, list[str]]]:
     """Pass on the lines that are not empty, each row with the line it starts on."""
     line = 1
@@ -247,8 +261,8 @@ def _header(path: Path, cells: list[str], delimiter: str) -> list[str]:
     header = [name.strip() for name in cells]
     other = next((mark for mark in ",;\t|" if mark != delimiter and mark in header[0]), None)
     if len(header) == 1 and other:
-        wanted = "tab" if delimiter == "\t" else "comma"
-        raise DataError(f"{path}: the header is one column, {shown(header[0])}; cells are separated by a {wanted} here")
+        wanted = "tabs" if delimiter == "\t" else "commas"
+        raise DataError(f"{path}: the header is one column, {shown(header[0])}; save the file with {wanted} between the cells")
     if any("\0" in name for name in header):
         raise DataError(f"{path}: the header holds NUL characters; save the file as UTF-8")
     unique_names(str(path), header)
@@ -295,7 +309,7 @@ _READERS: dict[str, Callable[[Path], Iterator[Record]]] = {
     ".jsonl": _jsonl,
     ".ndjson": _jsonl,
     ".json": _json,
-    ".csv": _separated(","),
+    ".csv": _separated(",", ";", "\t"),
     ".tsv": _separated("\t"),
     ".parquet": _parquet,
 }

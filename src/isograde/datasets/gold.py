@@ -19,6 +19,7 @@ __all__ = ["GoldScale", "Levels", "middle"]
 GoldScale: TypeAlias = tuple[float, float]
 
 _SLACK = 1e-9  # of a scale's length: means that were rounded on their way through a file
+_SAY_SCALE = "gold_scale=(lo, hi) (--gold-scale LO:HI)"
 
 
 def middle(raters: Sequence[float | None]) -> float | None:
@@ -52,7 +53,8 @@ class Levels:
         try:
             self._scale = None if scale is None else _pair(scale)
         except DataError as error:
-            raise UserError(f"gold_scale: {error}") from None
+            said = str(error).removeprefix("gold_scale ")
+            raise UserError(f"gold_scale: {said} (--gold-scale LO:HI)") from None
         self.start()
 
     def start(self) -> None:
@@ -64,10 +66,11 @@ class Levels:
         """Say so if all values that were read in the rubric's numbers look like another scale."""
         numbers = self._numbers or ()
         if self._n_unscaled and self._largest <= 1 < max(numbers):
-            own = f"({min(numbers):g}, {max(numbers):g})"
+            low, high = f"{min(numbers):g}", f"{max(numbers):g}"
             return (
-                f"all {self._n_unscaled} gold values are at most 1 while the rubric's levels go to {max(numbers):g}; "
-                f"is the scale 0–1? say gold_scale=(0, 1) or gold_scale={own} (--gold-scale)"
+                f"all {self._n_unscaled} gold values are at most 1 while the rubric's levels go to {high}; "
+                f"is the scale 0–1? say gold_scale=(0, 1) or gold_scale=({low}, {high}) (--gold-scale 0:1 or {low}:{high}); "
+                "a column gold that holds no labels is left unread with gold=[] (score: --no-gold)"
             )
         return None
 
@@ -102,7 +105,7 @@ class Levels:
             self._n_unscaled += 1
             self._largest = max(self._largest, number)
         if not -_SLACK * self.top <= level <= self.top * (1 + _SLACK):
-            ask = "" if scale is not None else "; if the labels stand on another scale, say gold_scale=(lo, hi)"
+            ask = "" if scale is not None else f"; if the labels stand on another scale, say {_SAY_SCALE}"
             raise DataError(f"gold {shown(value)} is off the scale {lo:g} … {hi:g}{ask}")
         return min(max(level, 0.0), float(self.top))
 
@@ -110,7 +113,7 @@ class Levels:
         """Find the level whose label this is."""
         label = value if isinstance(value, str) else text(value) if isinstance(value, bool | int | float) else None
         if label not in self._labels:
-            ways = f"none of the labels {listed(self._labels)}; if it is a number, say on which scale: gold_scale=(lo, hi)"
+            ways = f"none of the labels {listed(self._labels)}; if it is a number, say on which scale: {_SAY_SCALE}"
             raise DataError(f"gold {shown(value)} is {ways}")
         return float(self._labels.index(label))
 

@@ -98,6 +98,10 @@ class Rows:
         The item's fields, and keys of its metadata, that a column feeds.
     has_gold : bool
         Whether there is a gold column.
+    name : str
+        A file's path; empty where the rows are no file's.
+    gold_columns : tuple of str
+        The columns that the gold label is read from, where there are any.
     """
 
     def __init__(self, source: Source, columns: Columns, levels: Levels) -> None:
@@ -105,6 +109,8 @@ class Rows:
         self._columns = columns
         self._levels = levels
         self.n: int | None = None
+        self.name = source.name
+        self.gold_columns = columns.gold_names
         self.has_gold = False
         self._n_unlabelled = 0
         if source.first is None:

@@ -42,15 +42,15 @@ class DriftReport(Report):
     Attributes
     ----------
     alarm : bool
-        Something moved, or gold items can no longer be graded.
+        Something moved, gold items can no longer be graded, or it is another judge by name.
     judge_answer, data_answer : Answer
     looks : tuple of Look
     alpha, tolerance : float
         False alarms come in at most this share of the checks; smaller changes than the tolerance are none.
     differences : tuple of str
         In what the judge's name differs from the one that the calibrator was fitted on.
-    n_gold, n_regraded, n_new : int
-        Gold items kept, of them graded again, and new rows.
+    n_gold, n_regraded, n_missing, n_new : int
+        Gold items kept, of them graded again, of them without a new grade, and new rows.
     failures : tuple of Failure
         Gold items that could not be graded again.
     share_changed : float or None
@@ -69,6 +69,7 @@ class DriftReport(Report):
     differences: tuple[Shown, ...]
     n_gold: Count
     n_regraded: Count
+    n_missing: Count
     n_new: Count
     failures: tuple[Failure, ...]
     share_changed: Finite | None
@@ -89,6 +90,7 @@ class DriftReport(Report):
         facts = [
             ("gold items", f"{self.n_gold:,}"),
             ("graded again", f"{self.n_regraded:,}"),
+            ("without a new grade", f"{self.n_missing:,}"),
             ("new rows", f"{self.n_new:,}"),
             ("false alarms", f"in at most {percent(self.alpha)} of the checks"),
             ("smallest change that counts", f"{self.tolerance:g} levels, or {percent(self.tolerance)} of the rows"),
@@ -122,6 +124,7 @@ def drift_report(
     drift: Drift,
     *,
     n_gold: int,
+    n_missing: int = 0,
     n_new: int = 0,
     failures: tuple[Failure, ...] = (),
     differences: tuple[str, ...] = (),
@@ -133,8 +136,8 @@ def drift_report(
     Parameters
     ----------
     drift : Drift
-    n_gold, n_new : int
-        Gold items kept, and new rows.
+    n_gold, n_missing, n_new : int
+        Gold items kept, of them without a new grade where others have one, and new rows.
     failures : tuple of Failure
         Gold items that could not be graded again.
     differences : tuple of str
@@ -153,11 +156,11 @@ def drift_report(
     """
     looks = tuple(_look(test) for test in drift.tests)
     n_failed = sum(failure.count for failure in failures)
-    judge = _judge_answer(drift, n_failed, share_changed, differences)
+    judge = _judge_answer(drift, n_failed, n_missing, share_changed, differences)
     return DriftReport(
         title=title,
         library_version=__version__,
-        alarm=bool(drift.judge_moved or drift.data_moved or n_failed > drift.tolerance * n_gold),
+        alarm=bool(differences or drift.judge_moved or drift.data_moved or n_failed > drift.tolerance * n_gold),
         judge_answer=judge,
         data_answer=_data_answer(drift, n_new),
         looks=looks,
@@ -166,6 +169,7 @@ def drift_report(
         differences=differences,
         n_gold=n_gold,
         n_regraded=next((test.n for test in drift.tests if test.name == "judge: level"), 0),
+        n_missing=n_missing,
         n_new=n_new,
         failures=failures,
         share_changed=share_changed,
@@ -187,15 +191,22 @@ def _look(test: DriftTest) -> Look:
     )
 
 
-def _judge_answer(drift: Drift, n_failed: int, share_changed: float | None, differences: tuple[str, ...]) -> Answer:
+def _judge_answer(
+    drift: Drift, n_failed: int, n_missing: int, share_changed: float | None, differences: tuple[str, ...]
+) -> Answer:
     """Whether the judge has moved, in a sentence."""
     details = [f"It is another judge by name ({each}): the calibrator will refuse it." for each in differences]
     if n_failed:
         details.append(f"{plural(n_failed, 'gold item')} can no longer be graded.")
+    if n_missing:
+        details.append(f"{plural(n_missing, 'gold item')} have no new grade and are left out.")
     tests = {test.name: test for test in drift.tests}
     level, error = tests.get("judge: level"), tests.get("judge: MAE")
     if level is None or error is None:
         return Answer(sentence="Whether the judge has moved was not tested.", details=tuple(details))
+    # of 2^G sign patterns two reach the largest sum, and a look is one of several
+    if len(drift.tests) * 2.0 ** (1 - level.n_groups) > drift.alpha:
+        details.append(f"Of {plural(level.n_groups, 'group')} no check can tell a move from chance; grade more gold items again.")
     if share_changed is not None:
         details.append(f"{percent(share_changed)} of the gold items got another most probable level.")
     figures = f"mean level {_signed(level.estimate)}, distance from the humans {_signed(error.estimate)} levels"

@@ -150,7 +150,7 @@ class _Run:
             rubric=self._rubric,
             labels=self._labels,
             judge=self._judge,
-            answer=_answer(len(score), int(failed.sum()), rate, rate_bounds, mean),
+            answer=_answer(len(score), int(failed.sum()), rate, rate_bounds, mean, calibrated=self._calibrated),
             n=len(score),
             n_graded=int((~failed).sum()),
             n_failed=int(failed.sum()),
@@ -180,12 +180,13 @@ def _mean(values: np.ndarray, scored: np.ndarray, failed: np.ndarray) -> tuple[f
     return total / n, (total / (n + n_failed), (total + n_failed) / (n + n_failed))
 
 
-def _answer(n: int, n_failed: int, rate: float | None, bounds: Bounds | None, mean: float | None) -> Answer:
+def _answer(n: int, n_failed: int, rate: float | None, bounds: Bounds | None, mean: float | None, *, calibrated: bool) -> Answer:
     """The run in a sentence."""
     if rate is None or bounds is None or mean is None:
         why = "every row failed" if n == n_failed else "no row has a score"
         return Answer(sentence=f"There is no pass rate: {why}.")
-    sentence = f"{percent(rate)} of the {plural(n - n_failed, 'graded row')} pass, with a mean score of {number(mean)}"
+    passing = "are expected to pass" if calibrated else "pass"  # calibrated, each row counts by its probability
+    sentence = f"{percent(rate)} of the {plural(n - n_failed, 'graded row')} {passing}, with a mean score of {number(mean)}"
     if not n_failed:
         return Answer(sentence=f"{sentence}; no row failed.")
     return Answer(

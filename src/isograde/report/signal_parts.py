@@ -116,10 +116,16 @@ def signals_answer(rows: Sequence[SignalRow], n: int, n_groups: int) -> Answer:
             sentence = f"Use {first.name}: all else is shown to be further from the humans {on}"
         else:
             sentence = f"Use {first.name}: nothing is shown to be nearer to the humans {on}"
-        sentence += f", at {price} a row." if price else "."
+        sentence += f", at {price} a row" if price else ""
         known = [row for row in others if row.shown is None and row.tokens is not None and first.tokens is not None]
-        if cheaper := [_named(row) for row in known if (row.tokens or 0) < (first.tokens or 0)]:
-            details.append(f"Fewer tokens and not shown to be further, which is no proof of being as good: {', '.join(cheaper)}.")
+        if cheaper := [row for row in known if (row.tokens or 0) < (first.tokens or 0)]:
+            best = min(cheaper, key=lambda row: row.tokens or 0)
+            sentence += (
+                f", or take {_named(best)}, the cheapest not shown to be further, at {cost_text(best.tokens, best.seconds)}"
+            )
+            names = ", ".join(map(_named, cheaper))
+            details.append(f"Fewer tokens and not shown to be further, which is no proof of being as good: {names}.")
+        sentence += "."
     moved = [f"{row.name} {100 * row.share:.0f} %" for row in rows if row.share]
     details.append(f"What moves the index, fitted to all labels: {', '.join(moved)}.")
     if n_groups < FEW_GROUPS:

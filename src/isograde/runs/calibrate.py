@@ -15,6 +15,7 @@ from isograde.applied import judge_of
 from isograde.backends.loop import run
 from isograde.calibration import Calibrator, JudgeFingerprint, SignalCalibrator
 from isograde.datasets import Row
+from isograde.datasets.columns import ALIASES
 from isograde.errors import CalibrationError, DataError
 from isograde.judge import Judge, grades
 from isograde.records import Calibrated, Grade, GradeFailure, Item, LevelDistribution, LevelInterval, Samples, Usage
@@ -80,14 +81,19 @@ def read_grades(path: Path) -> dict[tuple[str, str], GradeLine | FailureLine]:
     Raises
     ------
     DataError
-        If the file cannot be read or a line is none of them; it is named.
+        If the file cannot be read, a line is none of them, or two are of one row and rubric; they are named.
     """
     lines: dict[tuple[str, str], GradeLine | FailureLine] = {}
+    numbers: dict[tuple[str, str], int] = {}
     try:
         with path.open(encoding="utf-8", newline="\n") as file:
             for number, text in enumerate(file, 1):
                 line = read_line(text, f"{path}, line {number}")
-                lines[line.id, line.rubric] = line
+                key = (line.id, line.rubric)
+                if key in lines:
+                    both = f"lines {numbers[key]} and {number}"
+                    raise DataError(f"{path}, {both}: id {line.id!r} is graded twice by {line.rubric}; take out one of the two")
+                lines[key], numbers[key] = line, number
     except (OSError, UnicodeDecodeError) as error:
         raise DataError(f"{path}: {getattr(error, 'strerror', None) or 'is no UTF-8 text'}") from None
     if not lines:
@@ -105,6 +111,8 @@ def read_line(text: str, where: str) -> GradeLine | FailureLine:
     """
     try:
         content = json.loads(text)
+        if isinstance(content, dict) and content.get("metric") == "claim_f1":
+            raise DataError(f"{where}: holds claim_f1 results; this command takes grades by a rubric")
         graded = isinstance(content, dict) and content.get("status") == "graded"
         return (GradeLine if graded else FailureLine).model_validate(content)
     except ValidationError as error:
@@ -206,14 +214,18 @@ def with_scores(rows: Sequence[Row], column: str, *, n_levels: int, score_range:
         except (TypeError, ValueError):
             score = math.nan
         if not math.isfinite(score):
-            said = (
-                f"holds {value!r}"
-                if column in row.item.metadata
-                else f"is missing; columns found: {', '.join(row.item.metadata)}"
-            )
+            said = f"holds {value!r}" if column in row.item.metadata else _why_missing(column, row)
             raise DataError(f"{row.place} (id {row.key!r}), column {column!r}: {said}; a score is a finite number")
         scores.append(score)
     return Labelled(rows=tuple(rows), grades=None, scores=tuple(scores), n_levels=n_levels, score_range=score_range)
+
+
+def _why_missing(column: str, row: Row) -> str:
+    """Say why a column is not among those that feed nothing."""
+    field = "gold" if column == "gold" else next((field for field, names in ALIASES.items() if column in names), None)
+    if field == "gold" or (field is not None and getattr(row.item, field) is not None):
+        return f"is read as {field}, and a judge's scores stand in a column of their own"
+    return f"is missing, or is read as gold or another field; columns left: {', '.join(row.item.metadata) or 'none'}"
 
 
 def fitted(labelled: Labelled, *, label_source: str | None, rng: int | None = None) -> Calibrator | SignalCalibrator:

@@ -127,6 +127,13 @@ def check(
     asked = [grade for grade in new if grade.method != "blank_output"]
     if not read and not asked:
         raise CalibrationError("there is nothing to compare: no gold item has a new grade, and there are no new rows")
+    fitted = calibrator.provenance_.judge
+    one = next((grade for _, grade in read), None) or asked[0]
+    different = () if fitted is None else tuple(fitted.differences(judge_of(one)))
+    if fitted is not None and fitted.rubric != judge_of(one).rubric:
+        raise CalibrationError(
+            f"the calibrator was fitted for another rubric than the grades' {one.rubric}, or another form of it"
+        )
     tests: list[DriftTest] = []
     changed: float | None = None
     if read:
@@ -142,12 +149,10 @@ def check(
             new_groups=[None if grade.item is None else grade.item.group for grade in asked],
             rng=rng,
         )
-    fitted = calibrator.provenance_.judge
-    one = next((grade for _, grade in read), None) or (asked[0] if asked else None)
-    different = () if fitted is None or one is None else tuple(fitted.differences(judge_of(one)))
     return drift_report(
         Drift.of(tests, alpha=alpha, tolerance=tolerance),
         n_gold=len(gold),
+        n_missing=len(gold) - len(pairs) if pairs else 0,
         n_new=len(asked),
         failures=failures.found(),
         differences=different,

@@ -14,6 +14,8 @@ from isograde.correctness import Correctness, CorrectnessFailure
 from isograde.correctness.asking import PARTS, Ledger
 from isograde.datasets import Row
 from isograde.records import Grade, Usage
+from isograde.runs.show import MOST_SHOWN, plain
+from isograde.runs.summary import FailureTally, unanswered
 
 __all__ = ["CorrectnessSummary", "CorrectnessTally", "correctness_view"]
 
@@ -31,6 +33,8 @@ class CorrectnessSummary:
         Rows; those with a value, without one by definition (neither text makes a claim), and failed.
     failures : dict of str to int
         How many failed by which status.
+    most_frequent_failure : str or None
+        What most of them say; None where none failed.
     rules : dict of str to int
         How many were decided by which rule in place of claims.
     means : dict of str to tuple of float and int
@@ -58,6 +62,7 @@ class CorrectnessSummary:
     n_undefined: int
     n_failed: int
     failures: dict[str, int]
+    most_frequent_failure: str | None
     rules: dict[str, int]
     means: dict[str, tuple[float, int]]
     value_bounds: tuple[float, float] | None
@@ -72,6 +77,11 @@ class CorrectnessSummary:
     rubric = "claim_f1"  # as a run by a rubric has its name
 
     @property
+    def unanswered(self) -> bool:
+        """Whether no row was scored, and most of them for want of an answer."""
+        return unanswered(self.n, self.failures)
+
+    @property
     def mean_score(self) -> float | None:
         """Over the rows that have a value; None where there is none."""
         return self.means["value"][0] if "value" in self.means else None
@@ -82,8 +92,8 @@ class CorrectnessTally:
 
     def __init__(self, *, threshold: float | None = None) -> None:
         self._threshold = threshold
-        self._n = self._n_failed = self._n_passed = 0
-        self._failures: Counter[str] = Counter()
+        self._n = self._n_passed = 0
+        self._failures = FailureTally()
         self._rules: Counter[str] = Counter()
         self._sums = dict.fromkeys(_MEANS, 0.0)
         self._counts = dict.fromkeys(_MEANS, 0)
@@ -98,8 +108,7 @@ class CorrectnessTally:
         for part in PARTS:
             self._ledger.add(part, result.usage_by_part.get(part), result.seconds_by_part.get(part))
         if isinstance(result, CorrectnessFailure):
-            self._n_failed += 1
-            self._failures[result.status] += 1
+            self._failures.add(result.status, result.message)
             return
         self._caveat = self._caveat or result.caveat
         if result.rule is not None:
@@ -121,17 +130,18 @@ class CorrectnessTally:
 
     def summary(self, seconds: float) -> CorrectnessSummary:
         """Sum up."""
-        n_scored, total = self._counts["value"], self._sums["value"]
-        both = n_scored + self._n_failed
+        n_scored, n_failed, total = self._counts["value"], self._failures.n, self._sums["value"]
+        both = n_scored + n_failed
         return CorrectnessSummary(
             n=self._n,
             n_scored=n_scored,
-            n_undefined=self._n - n_scored - self._n_failed,
-            n_failed=self._n_failed,
-            failures=dict(self._failures.most_common()),
+            n_undefined=self._n - n_scored - n_failed,
+            n_failed=n_failed,
+            failures=self._failures.statuses,
+            most_frequent_failure=self._failures.most_frequent,
             rules=dict(self._rules.most_common()),
             means={name: (self._sums[name] / count, count) for name, count in self._counts.items() if count},
-            value_bounds=(total / both, (total + self._n_failed) / both) if n_scored else None,
+            value_bounds=(total / both, (total + n_failed) / both) if n_scored else None,
             n_passed=None if self._threshold is None else self._n_passed,
             histogram=tuple(self._bins),
             spearman={name: (_spearman(*pair), len(pair[0])) for name, pair in self._gold.items() if len(pair[0])},
@@ -162,6 +172,8 @@ def correctness_view(summary: CorrectnessSummary) -> RenderableType:
     line(
         "rows", f"{summary.n}: {summary.n_scored} scored{undefined}, {summary.n_failed} failed{f' ({failed})' if failed else ''}"
     )
+    if summary.most_frequent_failure is not None:
+        line("most fail with", plain(summary.most_frequent_failure, MOST_SHOWN))
     if summary.rules:
         line("by rule", ", ".join(f"{count} {rule.replace('_', ' ')}" for rule, count in summary.rules.items()))
     for name in _MEANS:
@@ -173,7 +185,9 @@ def correctness_view(summary: CorrectnessSummary) -> RenderableType:
             low, high = summary.value_bounds
             text += f"  (between {low:.3f} and {high:.3f} whatever the failed rows deserve)"
         elif count != summary.n_scored:
-            text += f"  ({count} rows)"
+            was = "was" if summary.rules.get("identical") == 1 else "were"
+            n_equal = summary.rules.get("identical", 0) if name == "rubric" else 0
+            text += f"  ({count} rows{f'; {n_equal} equal to the reference {was} not asked' if n_equal else ''})"
         line("mean value" if name == "value" else _shown(name), text)
     if summary.n_passed is not None and summary.n_scored:
         line("passed", f"{summary.n_passed} of {summary.n_scored} ({summary.n_passed / summary.n_scored:.1%})")

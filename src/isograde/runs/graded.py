@@ -137,6 +137,8 @@ def _read_gold(
 ) -> tuple[dict[str, float], dict[str, float]]:
     """Read gold levels and inclusion probabilities by id."""
     found = read_rows(gold.path, gold=[]).columns
+    if "id" not in found:
+        raise DataError(f"{gold.path}: has no column id; gold labels are joined by id; columns found: {', '.join(found)}")
     columns = list(gold.columns) or rater_columns(found) or ["gold"]
     if missing := [name for name in columns if name not in found]:
         raise DataError(f"{gold.path}: has no column {', '.join(missing)}; columns found: {', '.join(found)}")

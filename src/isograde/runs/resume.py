@@ -20,6 +20,7 @@ from isograde.errors import DataError, UserError
 from isograde.judge import Judge
 from isograde.records import Grade, GradeFailure
 from isograde.runs.calibrate import grade_of, read_line
+from isograde.runs.lock import OutputLock
 from isograde.runs.results import FailureLine, GradeLine, line_of, line_text
 
 __all__ = ["Begun", "begun", "checked", "cut", "mended", "replayed", "tasks_of"]
@@ -51,6 +52,8 @@ class Begun:
         What comes after them: the begin of a line that was cut.
     failed : tuple of int
         Positions, from 0, of lines that are failures.
+    lock : OutputLock or None
+        What holds the file for this run.
     """
 
     path: Path
@@ -58,10 +61,17 @@ class Begun:
     size: int
     rest: bytes = b""
     failed: tuple[int, ...] = ()
+    lock: OutputLock | None = None
 
 
-def begun(name: str | Path) -> Begun | None:
+def begun(name: str | Path, *, lock: OutputLock | None = None) -> Begun | None:
     """Find out whether there is an output to go on with.
+
+    Parameters
+    ----------
+    name : str or pathlib.Path
+    lock : OutputLock or None
+        What holds the file for this run, from :func:`isograde.runs.lock.locked`.
 
     Returns
     -------
@@ -91,7 +101,7 @@ def begun(name: str | Path) -> Begun | None:
                 rest = line
             if not line.startswith(_FIRST[: len(line)]):
                 raise UserError(f"{path} is there already and may hold work; --force writes over it, another name keeps it")
-    return Begun(path=path, n_lines=n_lines, size=size, rest=rest)
+    return Begun(path=path, n_lines=n_lines, size=size, rest=rest, lock=lock)
 
 
 def checked(found: Begun, tasks: Iterable[Task]) -> Begun:
@@ -179,6 +189,8 @@ def mended(found: Begun, again: Mapping[int, tuple[Row, Grade | GradeFailure]]) 
             for position, line in enumerate(itertools.islice(old, found.n_lines)):
                 text = line_text(line_of(*again[position])).encode() if position in again else line
                 size += new.write(text)
+            if found.lock is not None:
+                found.lock.hold(new.fileno())
         shutil.copymode(path, beside)
         os.replace(beside, path)  # noqa: PTH105 - tells itself from str.replace
     finally:

@@ -154,10 +154,15 @@ def labelled(rows: Rows) -> list[Row]:
     Raises
     ------
     DataError
-        If there is none.
+        If there is none; the file is named, and what to do.
     """
     kept = [row for row in unguarded(rows) if row.gold is not None]
     if not kept:
+        where = f"{rows.name}: " if rows.name else ""
+        if rows.has_gold:
+            one = len(rows.gold_columns) == 1
+            said = f"hold{'s' if one else ''} no label yet; fill {'it' if one else 'them'} in"
+            raise DataError(f"{where}{', '.join(rows.gold_columns)} {said}, or name another column with --gold COLUMN")
         found = ", ".join(rows.columns)
-        raise DataError(f"no row has a gold label; columns found: {found}; say which holds them with --gold COLUMN")
+        raise DataError(f"{where}no row has a gold label; columns found: {found}; say which holds them with --gold COLUMN")
     return kept

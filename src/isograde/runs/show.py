@@ -20,7 +20,21 @@ from isograde.report.wording import with_interval
 from isograde.runs.planning import Plan
 from isograde.runs.summary import Summary
 
-__all__ = ["bar", "calibration_view", "console", "drift_view", "grade_table", "histogram", "plain", "plan_view", "summary_view"]
+__all__ = [
+    "MOST_SHOWN",
+    "bar",
+    "calibration_view",
+    "console",
+    "drift_view",
+    "grade_table",
+    "histogram",
+    "plain",
+    "plan_view",
+    "summary_view",
+]
+
+MOST_SHOWN = 200
+"""Characters of a failure's message that are shown."""
 
 _EIGHTHS = " ▁▂▃▄▅▆▇█"
 
@@ -86,6 +100,8 @@ def summary_view(summary: Summary) -> RenderableType:
 
     failed = ", ".join(f"{count} {status}" for status, count in summary.failures.items())
     line("rows", f"{summary.n}: {summary.n_graded} graded, {summary.n_failed} failed" + (f" ({failed})" if failed else ""))
+    if summary.most_frequent_failure is not None:
+        line("most fail with", plain(summary.most_frequent_failure, MOST_SHOWN))
     if summary.n_by_rule:
         line("blank", f"{summary.n_by_rule} blank outputs got level 0 by the rubric's rule, unasked")
     if summary.calibrated and summary.raw_mean_score is not None:
@@ -94,7 +110,8 @@ def summary_view(summary: Summary) -> RenderableType:
         "calibrated mean" if summary.calibrated else "mean score",
         _with_bounds(summary.mean_score, summary.mean_score_bounds, summary.n_failed, "{:.3f}"),
     )
-    line("pass rate", _with_bounds(summary.pass_rate, summary.pass_rate_bounds, summary.n_failed, "{:.1%}"))
+    rate = "calibrated pass rate" if summary.calibrated else "pass rate"
+    line(rate, _with_bounds(summary.pass_rate, summary.pass_rate_bounds, summary.n_failed, "{:.1%}"))
     if summary.calibrated:
         none = "none: this calibration carries no intervals (it is of a version before them, or an index of signals)"
         width = summary.interval_width
@@ -166,8 +183,11 @@ def calibration_view(report: CalibrationReport) -> RenderableType:
     if report.habits is not None and any(row.shown for row in report.habits.rows):
         found.append(report.habits.answer)
     said = [Text(plain(answer.sentence)) for answer in found]
-    signals = [] if report.signal_table is None else [Text(), _signals_view(report.signal_table)]
-    return Group(Text(plain(report.trust_answer.sentence), style="bold"), Text(counts), table, *said, *signals)
+    signals: list[RenderableType] = []
+    if report.signal_table is not None:  # comes first: what is written is the index, and what follows is about the first signal
+        signals = [_signals_view(report.signal_table), Text()]
+        signals += [Text(f"{plain(row.name)} alone:", style="bold") for row in report.signal_table.rows[:1]]
+    return Group(*signals, Text(plain(report.trust_answer.sentence), style="bold"), Text(counts), table, *said)
 
 
 def _signals_view(signals: SignalTable) -> RenderableType:
@@ -207,7 +227,7 @@ def drift_view(report: DriftReport) -> RenderableType:
 def plan_view(plan: Plan) -> RenderableType:
     """Lay out what more labels would buy."""
     table = Table(box=None, pad_edge=False, header_style="bold")
-    for name in ("labels in all", "mean score known to ±, labels alone", "with the judge"):
+    for name in ("labels in all", "mean score of these rows ±, labels alone", "with the judge"):
         table.add_column(name, justify="right", no_wrap=True)
     for budget in plan.budgets:
         widths = ("–" if width is None else f"{width:.3f}" for width in (budget.labels_only, budget.with_judge))

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from array import array
 from collections import Counter
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from isograde.datasets import Row
 from isograde.records import Grade, GradeFailure
 from isograde.rubric import Rubric
 
-__all__ = ["Summary", "Tally"]
+__all__ = ["FailureTally", "Summary", "Tally", "unanswered"]
+
+_MOST_MESSAGES = 1000  # different ones that are counted; beyond them none can be frequent any more
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -27,6 +30,8 @@ class Summary:
         Rows, rows with a grade, rows without.
     failures : dict of str to int
         How many rows failed by which status.
+    most_frequent_failure : str or None
+        What most of them say; None where none failed.
     n_kept : int
         Rows that were in the output already, and were kept.
     n_stored : int
@@ -64,6 +69,7 @@ class Summary:
     n_graded: int
     n_failed: int
     failures: dict[str, int]
+    most_frequent_failure: str | None
     n_kept: int
     n_stored: int
     n_by_rule: int
@@ -83,6 +89,52 @@ class Summary:
     cached_tokens: int
     seconds: float
 
+    @property
+    def unanswered(self) -> bool:
+        """Whether no row was graded, and most of them for want of an answer."""
+        return unanswered(self.n, self.failures)
+
+
+def unanswered(n: int, failures: Mapping[str, int]) -> bool:
+    """Tell whether all rows failed, and most of them since the server did.
+
+    Examples
+    --------
+    >>> unanswered(3, {"server_error": 2, "invalid_item": 1}), unanswered(3, {"server_error": 2}), unanswered(0, {})
+    (True, False, False)
+    """
+    lost = failures.get("server_error", 0) + failures.get("timeout", 0)
+    return sum(failures.values()) == n and 2 * lost > n
+
+
+class FailureTally:
+    """Count failures by status and by what they say."""
+
+    def __init__(self) -> None:
+        self._statuses: Counter[str] = Counter()
+        self._messages: Counter[str] = Counter()
+
+    def add(self, status: str, message: str) -> None:
+        """Count one failure."""
+        self._statuses[status] += 1
+        if message in self._messages or len(self._messages) < _MOST_MESSAGES:
+            self._messages[message] += 1
+
+    @property
+    def n(self) -> int:
+        """How many there are."""
+        return self._statuses.total()
+
+    @property
+    def statuses(self) -> dict[str, int]:
+        """How many of which status, the most frequent first."""
+        return dict(self._statuses.most_common())
+
+    @property
+    def most_frequent(self) -> str | None:
+        """What most of them say; None where there is none."""
+        return next((message for message, _ in self._messages.most_common(1)), None)
+
 
 class Tally:
     """Collect the figures of one rubric row by row, in memory that grows by two numbers a row with gold."""
@@ -94,7 +146,7 @@ class Tally:
         self._sum = self._raw = self._passed = 0.0
         self._calibrated = False
         self._width, self._n_intervals = 0.0, 0
-        self._failures: Counter[str] = Counter()
+        self._failures = FailureTally()
         self._levels = [0] * len(rubric.labels)
         self._expected, self._gold = array("d"), array("d")
         self._tokens = [0, 0, 0]
@@ -104,7 +156,7 @@ class Tally:
         self._n += 1
         self._n_kept += kept
         if isinstance(grade, GradeFailure):
-            self._failures[grade.status] += 1
+            self._failures.add(grade.status, grade.message)
             return
         self._levels[grade.level] += 1
         self._n_stored += grade.stored and not kept
@@ -139,7 +191,7 @@ class Tally:
         -------
         Summary
         """
-        n_failed = self._failures.total()
+        n_failed = self._failures.n
         mae, spearman = _distance(self._expected, self._gold)
         scored = self._n_scored > 0
         total = self._n_scored + n_failed
@@ -149,7 +201,8 @@ class Tally:
             n=self._n,
             n_graded=self._n - n_failed,
             n_failed=n_failed,
-            failures=dict(self._failures.most_common()),
+            failures=self._failures.statuses,
+            most_frequent_failure=self._failures.most_frequent,
             n_kept=self._n_kept,
             n_stored=self._n_stored,
             n_by_rule=self._n_by_rule,

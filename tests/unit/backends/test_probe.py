@@ -5,9 +5,11 @@ import random
 
 import pytest
 
-from isograde import Judge
+from isograde import Judge, ServerError
+from isograde.backends import probe
 from isograde.backends.chat import ChatBackend
 from isograde.runs.doctor import diagnosed
+from servers.fault import FaultServer
 from servers.stub import LEVELS, StubServer, completion
 
 ANIMALS = {f" animal{i}": 0.5**i for i in range(1, 12)}
@@ -67,6 +69,37 @@ def found(answer):
         with Judge(backend=ChatBackend("stub-1", base_url=server.base_url, max_retries=0)) as judge:
             diagnosis = diagnosed(judge)
         return diagnosis, {each.name: each for each in diagnosis.findings}, server.requests
+
+
+@pytest.mark.parametrize(
+    ("answer", "advice"),
+    [
+        ((200, "<html>welcome</html>"), "is the address right up to /v1?"),
+        ((500, {"error": {"message": "out of memory"}}), "the server is failing: look at its log"),
+    ],
+)
+def test_advice_for_a_server_that_gives_no_answer(answer, advice):
+    diagnosis, by_name, _ = found(lambda _: answer)
+    assert not diagnosis.usable
+    assert by_name["answer"].advice == advice
+
+
+def test_advice_for_a_server_that_is_slow():
+    with FaultServer(script=lambda _content, _before: "hang") as server:
+        with Judge(backend=ChatBackend("m", base_url=server.base_url, max_retries=0, timeout=0.2)) as judge:
+            [finding] = diagnosed(judge).findings
+    assert finding.value == "timeout"
+    assert finding.advice.startswith("a larger --timeout")
+
+
+def test_a_server_that_says_too_fast_is_not_waited_for_long(monkeypatch):
+    monkeypatch.setattr(probe, "_PATIENCE_S", 0.2)
+    with FaultServer(script=lambda _content, _before: "too_fast") as server:
+        with (
+            Judge(backend=ChatBackend("m", base_url=server.base_url)) as judge,
+            pytest.raises(ServerError, match="too fast for 0 s"),
+        ):
+            diagnosed(judge)
 
 
 def test_a_server_as_it_should_be():

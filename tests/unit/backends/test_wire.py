@@ -165,6 +165,25 @@ def test_a_server_that_says_nothing_but_too_fast_stops_the_run(monkeypatch):
     assert caught.value.retryable
 
 
+def test_a_long_wait_is_told_once(monkeypatch, capsys):
+    monkeypatch.setattr(wire, "_TELL_AFTER_S", 0.1)
+    with FaultServer(script=lambda _content, before: "too_fast" if before < 9 else None) as server:
+        mine = Wire(base_url=server.base_url)
+        for _ in range(2):
+            run(mine.post("/chat/completions", BODY))
+        run(mine.aclose())
+        address = server.base_url
+    assert capsys.readouterr().err == f"isograde: {address} says too fast; waiting up to 300 s\n"
+
+
+def test_a_shorter_wait_for_a_while():
+    with FaultServer(script=lambda _content, _before: "too_fast") as server:
+        mine = Wire(base_url=server.base_url)
+        with mine.waiting_at_most(0.2), pytest.raises(ServerError, match="says too fast for 0 s"):
+            run(mine.post("/chat/completions", BODY))
+        run(mine.aclose())
+
+
 def test_one_item_that_is_told_too_fast_while_others_are_answered_fails_alone(monkeypatch):
     monkeypatch.setattr(wire, "_MAX_WAIT_S", 0.5)
     with FaultServer(script=lambda content, _before: "too_fast_bare" if "poison" in content else None) as server:

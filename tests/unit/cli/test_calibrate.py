@@ -58,6 +58,7 @@ def test_grade_fit_report_and_apply(isograde, folder, judged):
     )
     assert done.returncode == 0, done.stderr
     assert "calibrated mean" in done.stderr
+    assert "calibrated pass rate" in done.stderr
     line = json.loads((folder / "g.jsonl").read_text(encoding="utf-8").splitlines()[1])
     assert (line["level"], line["calibrated"]["level"]) == (2, 1)
 

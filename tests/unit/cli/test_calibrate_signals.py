@@ -45,7 +45,9 @@ def test_a_judge_and_a_column(isograde, folder, server):
         "calibrate", "labelled.jsonl", "--signals", "rubric,ragas", "-o", "c.json", "--report", "r.md", *judged, cwd=folder
     )
     assert done.returncode == 0, done.stderr
-    assert "Use the index: it is nearer to the humans than rubric" in " ".join(done.stdout.split())
+    # what is written is the index, so its sentence opens the screen; then comes the first signal
+    assert " ".join(done.stdout.split()).startswith("Use the index: it is nearer to the humans than rubric")
+    assert "\nrubric alone:" in done.stdout
     assert "1 row left out for want of a signal" in " ".join(done.stdout.split())
     assert "## What is each signal worth?" in (folder / "r.md").read_text(encoding="utf-8")
     written = json.loads((folder / "c.json").read_text(encoding="utf-8"))

@@ -94,7 +94,7 @@ def test_new_grades_tell_about_the_data(isograde, folder, judged):
 
 def test_another_judge_is_named(isograde, folder, server):
     done = isograde("check", "--calibration", "c.json", "--base-url", server.base_url, "--model", "other", cwd=folder)
-    assert done.returncode == 0
+    assert done.returncode == 1
     assert "It is another judge by name (model: 'm' and 'other')" in " ".join(done.stdout.split())
 
 
@@ -139,3 +139,20 @@ def test_a_pilot_of_other_rows_is_refused(isograde, folder, judged):
     done = isograde("plan", "all.jsonl", "--grades", "all_grades.jsonl", "--pilot", "gold.jsonl", cwd=folder)
     assert done.returncode == 2
     assert "is no row of all.jsonl" in done.stderr
+
+
+def test_grades_by_another_rubric_are_refused(isograde, folder, judged):
+    arguments = ("--rubric", "relevance", "--no-gold", *judged)
+    assert isograde("score", "gold.jsonl", "-o", "other.jsonl", *arguments, cwd=folder).returncode == 0
+    done = isograde("check", "--calibration", "c.json", "--grades", "other.jsonl", cwd=folder)
+    assert done.returncode == 2
+    assert "another rubric than the grades' relevance" in done.stderr
+
+
+def test_too_few_gold_items_are_said_to_be(isograde, folder, judged):
+    write(folder / "few.jsonl", rows(6, gold=False))
+    assert isograde("score", "few.jsonl", "-o", "few_grades.jsonl", *judged, cwd=folder).returncode == 0
+    done = isograde("check", "--calibration", "c.json", "--grades", "few_grades.jsonl", cwd=folder)
+    said = " ".join(done.stdout.split())
+    assert "54 gold items have no new grade" in said
+    assert "Of 3 groups no check can tell a move from chance" in said

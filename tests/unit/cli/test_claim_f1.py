@@ -55,6 +55,7 @@ def test_a_file(run, tmp_path):
         "5: 4 scored, 1 failed (1 invalid_item)",
         "1 identical, 1 refusal",
         "0.375 (between 0.300 and 0.500",  # (.5 + 1 + 0 + 0) ÷ 4; with the failed row at 0 and at 1 ÷ 5
+        "(3 rows; 1 equal to the reference was not asked)",
         "results are in out.jsonl",
     ):
         assert said in " ".join(done.stderr.split())

@@ -256,6 +256,21 @@ def test_a_server_that_only_fails_keeps_every_row_that_was_tried(isograde, tmp_p
     assert [line["status"] for line in lines(tmp_path / "g.jsonl")] == ["server_error"] * 5
 
 
+@pytest.mark.parametrize("metric", [[], ["--metric", "claim_f1", "--weights", "1,0"]])
+def test_why_rows_failed_is_shown(isograde, tmp_path, metric):
+    rows = [{**ROWS[1], "id": str(i)} for i in range(3)]
+    (tmp_path / "rows.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    with StubServer(lambda _: (400, {"error": {"message": "no\x1b room " + "word " * 100}})) as server:
+        done = isograde("score", "rows.jsonl", "-o", "g.jsonl", *metric, "--base-url", server.base_url, "--model", "x",
+                        "--no-store", "--no-gold", "--max-failures", "100%", cwd=tmp_path)  # fmt: skip
+    assert done.returncode == 4, done.stderr
+    said = " ".join(done.stderr.split())
+    assert "most fail with HTTP 400: no\ufffd room word word" in said
+    assert "\x1b" not in done.stderr
+    assert 30 < done.stderr.count("word") <= 200 // 5
+    assert "no row was graded: the server failed at every one" in said
+
+
 def test_rows_on_standard_input(isograde, tmp_path, server):
     command = [sys.executable, "-m", "isograde", "score", "-", "--base-url", server.base_url, "--model", "judge-1"]
     row = json.dumps(ROWS[0]) + "\n"

@@ -109,6 +109,7 @@ def test_json_for_machines(isograde, folder):
         (("a.jsonl", "far.jsonl"), "no id in common"),
         (("a.jsonl", "lost.jsonl"), "is graded on both sides"),
         (("a.jsonl", "b.jsonl", "--gold", "gold_b.jsonl"), "has no column gold_a"),
+        (("a.jsonl", "b.jsonl", "--gold-a", "bare.csv"), "bare.csv: has no column id; gold labels are joined by id"),
         (("a.jsonl", "b.jsonl", "--gold-a", "far.jsonl"), "no labelled row is in the grades"),
         (("a.jsonl", "b.jsonl", "--gold", "gold.jsonl", "--gold-b", "gold_b.jsonl"), "holds both sides' labels"),
         (("a.jsonl", "b.jsonl", "--by", "colour"), "columns found: language, topic"),
@@ -119,6 +120,7 @@ def test_what_is_refused(folder, monkeypatch, arguments, said):
     monkeypatch.chdir(folder)
     (folder / "empty.jsonl").write_text("", encoding="utf-8")
     write(folder / "other.jsonl", [graded(0, [0, 0, 0, 0, 1], None, model="m2")])
+    (folder / "bare.csv").write_text("output,gold\na,4\n", encoding="utf-8")
     write(folder / "far.jsonl", [graded(0, [0, 0, 0, 0, 1], 4.0, id="far")])
     write(folder / "lost.jsonl", [failed(graded(0, [0, 0, 0, 0, 1], None))])
     # in process, for speed: isograde turns a UserError into exit code 2

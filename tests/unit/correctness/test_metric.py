@@ -188,14 +188,13 @@ def test_refusals(server):
 
 def test_blank_texts(server):
     metric = metric_of(server)
-    nothing = metric.score(input="q", output=" ", expected="\u200b")
-    assert nothing.value is None
-    assert nothing.reason == "neither text makes a claim"
-    with pytest.raises(ValueError, match="there is no value: neither text makes a claim"):
-        float(nothing)
-    for output, expected in (("", "Paris"), ("Paris", "")):
-        one = metric.score(input="q", output=output, expected=expected)
-        assert (one.value, one.f_beta, one.rule) == (0.0, 0.0, "blank")
+    one = metric.score(input="q", output="", expected="Paris")
+    assert (one.value, one.f_beta, one.rule) == (0.0, 0.0, "blank")
+    n_asked = len(server.requests)
+    for output, expected in (("Paris", ""), (" ", "\u200b"), ("Paris", ["Paris", " "])):  # a hole in the data is no wrong answer
+        failure = metric.score(input="q", output=output, expected=expected)
+        assert (failure.status, failure.message) == ("invalid_item", "field 'expected' is blank; answer correctness needs it")
+    assert len(server.requests) == n_asked
 
 
 def test_texts_without_claims():

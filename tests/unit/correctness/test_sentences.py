@@ -54,6 +54,11 @@ def test_lists():
     ]
 
 
+def test_headings_and_code_fences_state_nothing():
+    text = "# Loading\n\nUse this:\n```python\nimport csv\n```\n## Notes\nIt is quick.\n~~~\n#1 is the best.\n"
+    assert sentences(text) == ["Use this: import csv", "It is quick.", "#1 is the best."]
+
+
 def test_tables():
     assert sentences("| Item | Price |\n|---|---:|\n| Tea | 3.50 € |\n| Coffee | 4 € |") == ["Tea: 3.50 €", "Coffee: 4 €"]
 

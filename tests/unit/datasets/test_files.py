@@ -221,8 +221,8 @@ GOOD = '{"input": "a", "output": "b"}\n'
         ("a.csv", 'input,output\na,b\n"c,d\ne,f\n', ", line 3: a quote is never closed"),
         ("a.csv", 'input,output\n"a"b,c\n', """, line 2: ',' expected after '"'"""),
         ("a.csv", "input,input\na,b\n", ": two columns are called 'input'; rename one"),
-        ("a.csv", "input;output\na;b\n", ": the header is one column, 'input;output'; cells are separated by a comma here"),
-        ("a.tsv", "input,output\na,b\n", ": the header is one column, 'input,output'; cells are separated by a tab here"),
+        ("a.csv", "in;out\na;b\n", ": the header is one column, 'in;out'; save the file with commas between the cells"),
+        ("a.tsv", "input,output\na,b\n", ": the header is one column, 'input,output'; save the file with tabs between the cells"),
         ("a.csv", "i\0n\0,o\0\na,b\n", ": the header holds NUL characters; save the file as UTF-8"),
         ("a.jsonl", GOOD.encode() + b'{"input": "\xe4"}\n', ", line 2: not UTF-8 (byte 0xe4 at offset 41); save it as UTF-8"),
         ("a.csv", b"input,output\na,b\nc,\xff\n", ", line 3: not UTF-8 (byte 0xff at offset 19); save it as UTF-8"),
@@ -289,3 +289,18 @@ def test_the_shared_sets_read(shared_data: Path, name: str, n: int, first: float
     assert "gold" not in row.item.metadata
     if name.startswith("llm_rubric"):
         assert (row.item.input, row.item.output) == (None, None)
+
+
+@pytest.mark.parametrize("mark", [";", "\t"])
+def test_a_spreadsheet_that_writes_no_commas(tmp_path, mark):
+    table = [('"id"', "output", "note"), ("a", '"x, y"', "1,5"), ("b", f'"x{mark}y"', "")]
+    path = tmp_path / "a.csv"
+    path.write_text("\n".join(mark.join(cells) for cells in table), encoding="utf-8-sig")
+    read = [(row.key, row.item.output, row.item.metadata["note"], row.line) for row in read_rows(path)]
+    assert read == [("a", "x, y", "1,5", 2), ("b", f"x{mark}y", "", 3)]
+
+
+def test_commas_come_first(tmp_path):
+    path = tmp_path / "a.csv"
+    path.write_text("id,input;output,output\na,b,c\n", encoding="utf-8")
+    assert [row.item.output for row in read_rows(path)] == ["c"]

@@ -104,15 +104,24 @@ def test_the_gold_column_can_be_named() -> None:
 @pytest.mark.parametrize(
     ("value", "message"),
     [
-        (5, "row 1: gold 5 is off the scale 0 … 4; if the labels stand on another scale, say gold_scale=(lo, hi)"),
-        (-0.5, "row 1: gold -0.5 is off the scale 0 … 4; if the labels stand on another scale, say gold_scale=(lo, hi)"),
+        (
+            5,
+            "row 1: gold 5 is off the scale 0 … 4; if the labels stand on another scale, say gold_scale=(lo, hi) (--gold-scale LO:HI)",
+        ),
+        (
+            -0.5,
+            "row 1: gold -0.5 is off the scale 0 … 4; if the labels stand on another scale, say gold_scale=(lo, hi) (--gold-scale LO:HI)",
+        ),
         pytest.param(
             10**400,
             "row 1: gold 10000000000000000000000000000000000000000000000000000000000… is off the scale 0 … 4; "
-            "if the labels stand on another scale, say gold_scale=(lo, hi)",
+            "if the labels stand on another scale, say gold_scale=(lo, hi) (--gold-scale LO:HI)",
             id="huge",
         ),
-        (float("inf"), "row 1: gold inf is off the scale 0 … 4; if the labels stand on another scale, say gold_scale=(lo, hi)"),
+        (
+            float("inf"),
+            "row 1: gold inf is off the scale 0 … 4; if the labels stand on another scale, say gold_scale=(lo, hi) (--gold-scale LO:HI)",
+        ),
         ("3,5", "row 1: gold '3,5' is not a number such as 3 or 3.5"),
         ("1_0", "row 1: gold '1_0' is not a number such as 3 or 3.5"),
         ("NA", "row 1: gold 'NA' is not a number such as 3 or 3.5"),
@@ -137,7 +146,9 @@ def test_off_an_explicit_scale() -> None:
 @pytest.mark.parametrize("value", ["F", "a", 3, True, Decimal(3), ["A", "F"]])
 def test_a_gold_label_that_is_none_of_the_labels(value: Any) -> None:
     said = refused([value], labels=("A", "B", "C"))
-    assert "is none of the labels A, B, C; if it is a number, say on which scale: gold_scale=(lo, hi)" in said
+    assert (
+        "is none of the labels A, B, C; if it is a number, say on which scale: gold_scale=(lo, hi) (--gold-scale LO:HI)" in said
+    )
 
 
 @pytest.mark.parametrize("scale", [[1, 0], [1, 1], [], [0], [0, 1, 2], "0-1", "[0, 1", 3, [0, float("inf")], {"lo": 0}])
@@ -155,7 +166,8 @@ def test_an_argument_that_is_no_scale(scale: Any) -> None:
 def test_values_that_are_all_at_most_one_need_a_scale() -> None:
     said = (
         "all 3 gold values are at most 1 while the rubric's levels go to 4; "
-        "is the scale 0–1? say gold_scale=(0, 1) or gold_scale=(0, 4) (--gold-scale)"
+        "is the scale 0–1? say gold_scale=(0, 1) or gold_scale=(0, 4) (--gold-scale 0:1 or 0:4); "
+        "a column gold that holds no labels is left unread with gold=[] (score: --no-gold)"
     )
     assert refused([0, 1, None, 0.5]) == said
     assert levels([0, 1, 0.5], gold_scale=(0, 4)) == [0, 1, 0.5]
@@ -197,3 +209,9 @@ def test_no_column_is_read_where_none_is_asked_for():
     [row] = rows
     assert (row.gold, row.raters, rows.has_gold) == (None, (), False)
     assert row.item.metadata == {"gold": "not a number"}
+
+
+def test_a_scale_that_is_upside_down_is_named_once() -> None:
+    with pytest.raises(UserError) as caught:
+        read_rows([{"gold": 1}], gold_scale=(4.0, 0.0))
+    assert str(caught.value) == ("gold_scale: must be two numbers [lo, hi] with lo below hi, is (4.0, 0.0) (--gold-scale LO:HI)")

@@ -53,6 +53,7 @@ def test_a_calibrated_run_averages_the_calibrated():
     (run,) = run_report(rows([one_hot(4, calibrated=better)])).rubrics
     assert run.calibrated
     assert (run.mean_score, run.pass_rate, run.lowest[0].predicted) == (0.25, 0.1, 1.0)
+    assert run.answer.sentence.startswith("10.0 % of the 1 graded row are expected to pass, with")
 
 
 def test_rubrics_apart_and_failures_only():

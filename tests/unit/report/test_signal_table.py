@@ -139,7 +139,10 @@ def test_no_difference():
     signals, gold = labelled(100, a=0.1)
     costs = {"a": {"a": Cost(tokens=10, seconds=0.5)}, "b": {"b": Cost(tokens=5, seconds=0.1)}}
     table = signal_table({"a": signals["a"], "b": signals["a"]}, gold, costs=costs)
-    assert table.answer.sentence == "No difference is shown on these 100 rows; stay with a, at 10 tokens and 0.50 s a row."
+    assert table.answer.sentence == (
+        "No difference is shown on these 100 rows; stay with a, at 10 tokens and 0.50 s a row, or take b, the cheapest not shown to be "
+        "further, at 5 tokens and 0.10 s."
+    )
     assert table.answer.details[0] == "Fewer tokens and not shown to be further, which is no proof of being as good: b."
 
 

@@ -6,6 +6,7 @@ import pytest
 
 from isograde import Item, load_rubric
 from isograde.datasets import read_rows
+from isograde.errors import DataError
 from isograde.runs.sample import draw, labelled, unguarded, write_sheet
 
 RUBRIC = load_rubric("answer_correctness")
@@ -81,3 +82,15 @@ def test_labels_are_read_back_on_the_rubrics_scale(tmp_path):
     # medians of the raters on 0–4; a sheet of ones is not taken for a 0–1 scale
     assert [row.gold for row in rows] == [0.5, 1.0, 1.0]
     assert rows[2].raters == (None, 1.0)
+
+
+def test_a_sheet_that_nobody_filled_in_is_named(tmp_path):
+    path = tmp_path / "sheet.csv"
+    write_sheet([(row, 1.0) for row in rows_of(3, 1)], RUBRIC, path, n_raters=2)
+    with pytest.raises(DataError) as caught:
+        labelled(read_rows(path, gold=["rater_1", "rater_2"]))
+    assert str(caught.value) == (
+        f"{path}: rater_1, rater_2 hold no label yet; fill them in, or name another column with --gold COLUMN"
+    )
+    with pytest.raises(DataError, match=r"^gold holds no label yet; fill it in"):
+        labelled(read_rows([{"output": "a", "gold": None}]))
