@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -22,7 +22,18 @@ from isograde.records import Calibrated, Grade, GradeFailure, Item, LevelDistrib
 from isograde.runs.results import CalibratedLine, FailureLine, GradeLine
 from isograde.runs.signals import Signals, fitted_signals, table_of
 
-__all__ = ["Labelled", "fitted", "grade_of", "graded_by", "read_grades", "read_line", "reported", "with_grades", "with_scores"]
+__all__ = [
+    "Labelled",
+    "fitted",
+    "grade_of",
+    "graded_by",
+    "only_rubric",
+    "read_grades",
+    "read_line",
+    "reported",
+    "with_grades",
+    "with_scores",
+]
 
 if TYPE_CHECKING:
     from isograde.report import CalibrationReport
@@ -123,6 +134,20 @@ def read_line(text: str, where: str) -> GradeLine | FailureLine:
     raise DataError(f"{where}: is no grade that isograde score wrote ({said})")
 
 
+def only_rubric(lines: Iterable[tuple[str, str]], path: Path) -> str:
+    """Name the one rubric of a file of grades, from its lines' ids and rubrics.
+
+    Raises
+    ------
+    DataError
+        If there are several.
+    """
+    found = sorted({name for _, name in lines})
+    if len(found) > 1:
+        raise DataError(f"{path}: holds grades by {', '.join(found)}; say which with --rubric")
+    return found[0]
+
+
 def with_grades(rows: Sequence[Row], path: Path, *, rubric: str | None = None) -> Labelled:
     """Join labelled rows with grades by id.
 
@@ -132,10 +157,7 @@ def with_grades(rows: Sequence[Row], path: Path, *, rubric: str | None = None) -
         If the file holds several rubrics and none is named, or a labelled row has no grade.
     """
     lines = read_grades(path)
-    found = sorted({name for _, name in lines})
-    if rubric is None and len(found) > 1:
-        raise DataError(f"{path}: holds grades by {', '.join(found)}; say which with --rubric")
-    rubric = rubric or found[0]
+    rubric = rubric or only_rubric(lines, path)
     joined: list[Grade | GradeFailure] = []
     for row in rows:
         line = lines.get((row.key, rubric))

@@ -11,10 +11,10 @@ import numpy as np
 from isograde.applied import judge_of
 from isograde.calibration.drift import Drift, DriftTest, data_drift, judge_drift
 from isograde.datasets import read_rows
-from isograde.errors import CalibrationError, DataError
+from isograde.errors import CalibrationError
 from isograde.judge import Judge
 from isograde.records import Grade, GradeFailure, Item
-from isograde.runs.calibrate import grade_of, graded_by, read_grades
+from isograde.runs.calibrate import grade_of, graded_by, only_rubric, read_grades
 from isograde.runs.gold import GoldItem
 
 if TYPE_CHECKING:
@@ -54,10 +54,7 @@ def split_grades(path: Path, gold: Sequence[GoldItem], *, rubric: str | None) ->
         If the file cannot be read, or holds several rubrics and none is named.
     """
     lines = read_grades(path)
-    found = sorted({name for _, name in lines})
-    if rubric is None and len(found) > 1:
-        raise DataError(f"{path}: holds grades by {', '.join(found)}; say which with --rubric")
-    wanted = rubric or found[0]
+    wanted = rubric or only_rubric(lines, path)
     items = {each.id: each.item for each in gold}
     again: Graded = {}
     new: list[Grade] = []

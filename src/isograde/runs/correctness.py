@@ -15,6 +15,7 @@ from isograde.datasets import Row, Rows
 from isograde.errors import DataError
 from isograde.runs.correctness_lines import CorrectnessWriter
 from isograde.runs.correctness_summary import CorrectnessSummary, CorrectnessTally
+from isograde.runs.score import check_field
 
 __all__ = ["check_fields", "plan", "score"]
 
@@ -30,12 +31,7 @@ def check_fields(rows: Rows) -> None:
     if rows.n == 0:
         raise DataError("there are no rows to score")
     for name in FIELDS:
-        if name not in rows.fields:
-            found = ", ".join(rows.columns) or "none"
-            raise DataError(
-                f"claim_f1 needs {name!r} and no column feeds it; columns found: {found}; "
-                f"say which one it is with --column {name}=COLUMN"
-            )
+        check_field(rows, name, of="claim_f1")
 
 
 def score(

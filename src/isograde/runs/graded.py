@@ -9,7 +9,7 @@ from pathlib import Path
 from isograde.calibration import JudgeFingerprint
 from isograde.datasets import read_rows
 from isograde.errors import DataError, UserError
-from isograde.runs.calibrate import read_grades
+from isograde.runs.calibrate import only_rubric, read_grades
 from isograde.runs.results import FailureLine, GradeLine
 from isograde.runs.sample import INCLUSION, rater_columns
 
@@ -93,13 +93,10 @@ def read_graded(path: Path, gold: GoldFile | None = None, *, rubric: str | None 
         The rubric is not in the file or has no order, or the grades are of several judges.
     """
     every = read_grades(path)
-    found = sorted({name for _, name in every})
-    if rubric is None and len(found) > 1:
-        raise UserError(f"{path}: holds grades by {', '.join(found)}; say which with --rubric")
-    wanted = rubric or found[0]
+    wanted = rubric or only_rubric(every, path)
     lines = {key: line for (key, name), line in every.items() if name == wanted}
     if not lines:
-        raise UserError(f"{path}: holds no grades by {wanted}; found: {', '.join(found)}")
+        raise UserError(f"{path}: holds no grades by {wanted}; found: {', '.join(sorted({name for _, name in every}))}")
     graded = [line for line in lines.values() if isinstance(line, GradeLine)]
     if any(line.score is None for line in graded):
         raise UserError(f"{path}: rubric {wanted} is a choice without order, so its grades have no mean")

@@ -18,7 +18,7 @@ from isograde.runs.results import ResultWriter
 from isograde.runs.resume import Begun, Task, checked, cut, mended, replayed, tasks_of
 from isograde.runs.summary import Summary, Tally
 
-__all__ = ["check_fields", "plan", "score"]
+__all__ = ["check_field", "check_fields", "plan", "score"]
 
 
 def check_fields(rows: Rows, judges: Sequence[Judge]) -> None:
@@ -33,12 +33,16 @@ def check_fields(rows: Rows, judges: Sequence[Judge]) -> None:
         raise DataError("there are no rows to grade")
     for judge in judges:
         for name in judge.rubric.fields:
-            if name not in rows.fields:
-                found = ", ".join(rows.columns) or "none"
-                raise DataError(
-                    f"rubric {judge.rubric.name} needs {name!r} and no column feeds it; columns found: {found}; "
-                    f"say which one it is with --column {name}=COLUMN"
-                )
+            check_field(rows, name, of=f"rubric {judge.rubric.name}")
+
+
+def check_field(rows: Rows, name: str, *, of: str) -> None:
+    """Refuse rows of which no column feeds a field that something needs."""
+    if name not in rows.fields:
+        found = ", ".join(rows.columns) or "none"
+        raise DataError(
+            f"{of} needs {name!r} and no column feeds it; columns found: {found}; say which one it is with --column {name}=COLUMN"
+        )
 
 
 def score(
